@@ -1,0 +1,2 @@
+//! The `turbospark` command line.
+fn main() {}

@@ -1,0 +1,1 @@
+//! The forward pass, KV cache, sampling and sessions.

@@ -1,0 +1,1 @@
+//! CPU arithmetic: scalar reference beside SIMD, and the thread pool.

@@ -1,0 +1,1 @@
+//! An architecture as data: one ModelSpec, one small file per family.

@@ -1,0 +1,1 @@
+//! Tokenizer, chat templates and the split of a token stream into text.
