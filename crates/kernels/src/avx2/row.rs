@@ -53,7 +53,7 @@ unsafe fn eight<F: Format>(weights: &[*const u8; 8], row_bytes: usize, rows: &Qu
                 let b = s * F::PER + j;
                 let x = _mm256_loadu_si256(rows.q.as_ptr().add(b * BLOCK).cast());
                 let sums = *rows.sums.get_unchecked(b);
-                let integer = reduce::<F>(|i| F::codes(at[i], j), x, sums, &factors.scale[j]);
+                let integer = reduce::<F>(&at, j, x, sums, &factors.scale[j]);
                 let d = _mm256_mul_ps(
                     _mm256_loadu_ps(factors.d[j].as_ptr()),
                     _mm256_set1_ps(*rows.d.get_unchecked(b)),
@@ -70,15 +70,12 @@ unsafe fn eight<F: Format>(weights: &[*const u8; 8], row_bytes: usize, rows: &Qu
                     acc = _mm256_fmadd_ps(min, _mm256_set1_ps(scaled[1]), acc);
                 }
             }
+            // The next group's rows follow this one's in memory: fetch them in order while this group is worked on.
+            let next = weights[0].wrapping_add(8 * row_bytes + s * 8 * F::BYTES);
+            for line in (0..8 * F::BYTES).step_by(64) {
+                _mm_prefetch::<_MM_HINT_T0>(next.wrapping_add(line).cast());
+            }
             for at in &mut at {
-                // The rows of the next group follow this one's: fetch them while this one is worked on.
-                _mm_prefetch::<_MM_HINT_T0>(at.wrapping_add(8 * row_bytes).cast());
-                if F::BYTES > 64 {
-                    _mm_prefetch::<_MM_HINT_T0>(at.wrapping_add(8 * row_bytes + 64).cast());
-                }
-                if F::BYTES > 128 {
-                    _mm_prefetch::<_MM_HINT_T0>(at.wrapping_add(8 * row_bytes + 128).cast());
-                }
                 *at = at.wrapping_add(F::BYTES);
             }
         }
@@ -89,58 +86,83 @@ unsafe fn eight<F: Format>(weights: &[*const u8; 8], row_bytes: usize, rows: &Qu
 /// The exact integer block sums of eight columns.
 ///
 /// # Safety
-/// `codes` may be called for 0..8; the processor has AVX2.
-#[inline(always)]
+/// Each of `at` points to a stored block, of which `j` is a block of 32.
+#[inline]
+#[target_feature(enable = "avx2,fma,f16c")]
 unsafe fn reduce<F: Format>(
-    codes: impl Fn(usize) -> __m256i,
+    at: &[*const u8; 8],
+    j: usize,
     x: __m256i,
     sums: [i16; 2],
     scale: &[[i32; 8]; 2],
 ) -> __m256i {
-    // SAFETY: register arithmetic; the loads are of eight integers each.
-    unsafe {
-        let ones = _mm256_set1_epi16(1);
-        // Sixteen sums of two products. They may be added to each other 8, 4 or 2 times before 16 bits overflow
-        // (codes of 4, 5 and 6 bits); products of signed 8-bit codes must widen at once.
-        let pairs = |i: usize| {
-            let c = codes(i);
-            if F::BITS == 8 {
-                _mm256_maddubs_epi16(_mm256_abs_epi8(c), _mm256_sign_epi8(x, c))
-            } else {
-                _mm256_maddubs_epi16(c, x)
-            }
+    // A register holds sixteen sums of two products. Such sums may be added to each other 8, 4 or 2 times before 16 bits
+    // overflow (codes of 4, 5 and 6 bits); products of signed 8-bit codes must widen at once. Each level below
+    // adds the neighbours of two registers, and widens to 32 bits when the next one would overflow.
+    let mut pairs = [_mm256_setzero_si256(); 8];
+    for (p, at) in pairs.iter_mut().zip(at) {
+        // SAFETY: the caller's promise.
+        let c = unsafe { F::codes(*at, j) };
+        *p = if F::BITS == 8 {
+            widen(_mm256_maddubs_epi16(_mm256_abs_epi8(c), _mm256_sign_epi8(x, c)))
+        } else {
+            _mm256_maddubs_epi16(c, x)
         };
-        // Each level adds neighbours of two registers; `wide` says that lanes are 32 bits already.
-        let add = |a: __m256i, b: __m256i, wide: bool| {
-            if wide { _mm256_add_epi32(a, b) } else { _mm256_add_epi16(a, b) }
-        };
-        let widen = |v: __m256i, now: bool| if now { _mm256_madd_epi16(v, ones) } else { v };
-        let one = |i: usize| {
-            let (a, b) = (widen(pairs(i), F::BITS == 8), widen(pairs(i + 1), F::BITS == 8));
-            let v = add(_mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b), F::BITS == 8);
-            widen(v, F::BITS == 6)
-        };
-        let two = |i: usize| {
-            let (a, b) = (one(i), one(i + 2));
-            let v = add(_mm256_unpacklo_epi64(a, b), _mm256_unpackhi_epi64(a, b), F::BITS >= 6);
-            widen(v, F::BITS == 5 || (F::HALVED && F::BITS < 6))
-        };
-        let (a, b) = (two(0), two(4));
-        let first = _mm256_permute2x128_si256::<0x20>(a, b);
-        let second = _mm256_permute2x128_si256::<0x31>(a, b);
-        if F::HALVED {
-            let half = |v: __m256i, h: usize| {
-                let offset = _mm256_set1_epi32(i32::from(F::OFFSET) * i32::from(sums[h]));
-                let scale = _mm256_loadu_si256(scale[h].as_ptr().cast());
-                _mm256_mullo_epi32(_mm256_sub_epi32(v, offset), scale)
-            };
-            return _mm256_add_epi32(half(first, 0), half(second, 1));
-        }
-        let v = widen(add(first, second, F::BITS >= 5), F::BITS == 4);
-        if F::OFFSET == 0 {
-            return v;
-        }
-        let offset = i32::from(F::OFFSET) * (i32::from(sums[0]) + i32::from(sums[1]));
-        _mm256_sub_epi32(v, _mm256_set1_epi32(offset))
     }
+    let mut fours = [_mm256_setzero_si256(); 4];
+    for (i, v) in fours.iter_mut().enumerate() {
+        let (a, b) = (pairs[2 * i], pairs[2 * i + 1]);
+        *v = add(_mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b), F::BITS == 8);
+        if F::BITS == 6 {
+            *v = widen(*v);
+        }
+    }
+    let mut eights = [_mm256_setzero_si256(); 2];
+    for (i, v) in eights.iter_mut().enumerate() {
+        let (a, b) = (fours[2 * i], fours[2 * i + 1]);
+        *v = add(_mm256_unpacklo_epi64(a, b), _mm256_unpackhi_epi64(a, b), F::BITS >= 6);
+        if F::BITS == 5 || (F::HALVED && F::BITS < 6) {
+            *v = widen(*v);
+        }
+    }
+    let first = _mm256_permute2x128_si256::<0x20>(eights[0], eights[1]);
+    let second = _mm256_permute2x128_si256::<0x31>(eights[0], eights[1]);
+    if F::HALVED {
+        return _mm256_add_epi32(
+            scaled_half::<F>(first, sums[0], &scale[0]),
+            scaled_half::<F>(second, sums[1], &scale[1]),
+        );
+    }
+    let mut v = add(first, second, F::BITS >= 5);
+    if F::BITS == 4 {
+        v = widen(v);
+    }
+    if F::OFFSET == 0 {
+        return v;
+    }
+    let offset = i32::from(F::OFFSET) * (i32::from(sums[0]) + i32::from(sums[1]));
+    _mm256_sub_epi32(v, _mm256_set1_epi32(offset))
+}
+
+/// Sums of two neighbouring 16-bit lanes.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn widen(v: __m256i) -> __m256i {
+    _mm256_madd_epi16(v, _mm256_set1_epi16(1))
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn add(a: __m256i, b: __m256i, wide: bool) -> __m256i {
+    if wide { _mm256_add_epi32(a, b) } else { _mm256_add_epi16(a, b) }
+}
+
+/// A half block's sums less their offset, times the integer scales.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn scaled_half<F: Format>(v: __m256i, sum: i16, scale: &[i32; 8]) -> __m256i {
+    let offset = _mm256_set1_epi32(i32::from(F::OFFSET) * i32::from(sum));
+    // SAFETY: eight integers.
+    let scale = unsafe { _mm256_loadu_si256(scale.as_ptr().cast()) };
+    _mm256_mullo_epi32(_mm256_sub_epi32(v, offset), scale)
 }

@@ -95,24 +95,22 @@ pub(super) unsafe fn columns<F: Format>(
 pub(super) unsafe fn transpose(r: [__m256i; 8]) -> [__m256i; 8] {
     // SAFETY: register arithmetic.
     unsafe {
-        let pair = |i: usize| (_mm256_unpacklo_epi32(r[i], r[i + 1]), _mm256_unpackhi_epi32(r[i], r[i + 1]));
-        let quad = |i: usize| {
-            let ((a, b), (c, d)) = (pair(i), pair(i + 2));
-            [
-                _mm256_unpacklo_epi64(a, c),
-                _mm256_unpackhi_epi64(a, c),
-                _mm256_unpacklo_epi64(b, d),
-                _mm256_unpackhi_epi64(b, d),
-            ]
-        };
-        let (top, bottom) = (quad(0), quad(4));
-        std::array::from_fn(|i| {
-            if i < 4 {
-                _mm256_permute2x128_si256::<0x20>(top[i], bottom[i])
-            } else {
-                _mm256_permute2x128_si256::<0x31>(top[i - 4], bottom[i - 4])
-            }
-        })
+        let mut out = r;
+        let mut quads = [[r[0]; 4]; 2];
+        for (half, quad) in quads.iter_mut().enumerate() {
+            let r = &r[4 * half..4 * half + 4];
+            let (a, b) = (_mm256_unpacklo_epi32(r[0], r[1]), _mm256_unpackhi_epi32(r[0], r[1]));
+            let (c, d) = (_mm256_unpacklo_epi32(r[2], r[3]), _mm256_unpackhi_epi32(r[2], r[3]));
+            quad[0] = _mm256_unpacklo_epi64(a, c);
+            quad[1] = _mm256_unpackhi_epi64(a, c);
+            quad[2] = _mm256_unpacklo_epi64(b, d);
+            quad[3] = _mm256_unpackhi_epi64(b, d);
+        }
+        for i in 0..4 {
+            out[i] = _mm256_permute2x128_si256::<0x20>(quads[0][i], quads[1][i]);
+            out[i + 4] = _mm256_permute2x128_si256::<0x31>(quads[0][i], quads[1][i]);
+        }
+        out
     }
 }
 
