@@ -75,13 +75,13 @@ pub enum EngineError {
         expected: &'static str,
     },
 
-    /// A norm or bias whose bytes aren't whole blocks of its type.
-    #[error("tensor `{name}` can't be read as {values} numbers of type {block_type}")]
-    BadVector {
+    /// A tensor whose bytes don't make the values its shape says.
+    #[error("tensor `{name}` can't be used as {block_type} of shape {shape:?}: its rows are not whole blocks")]
+    BadTensor {
         /// The tensor.
         name: String,
-        /// Values it should have.
-        values: usize,
+        /// Its shape, innermost first.
+        shape: Vec<usize>,
         /// Its block type.
         block_type: &'static str,
     },

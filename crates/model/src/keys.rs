@@ -2,6 +2,8 @@
 //!
 //! Invariant: a key of the wrong type or an impossible value is an error, never the default.
 
+use std::fmt::Display;
+
 use turbospark_format::Metadata;
 
 use crate::ModelError;
@@ -65,7 +67,9 @@ impl<'a> Keys<'a> {
         Ok(self.metadata.usize(&self.full(key))?)
     }
 
-    pub(crate) fn bad(&self, key: &str, found: impl ToString, expected: impl ToString) -> ModelError {
+    // By value, so that callers can pass literals and formatted strings alike.
+    #[allow(clippy::needless_pass_by_value)]
+    pub(crate) fn bad(&self, key: &str, found: impl Display, expected: impl Display) -> ModelError {
         ModelError::BadKey { key: self.full(key), found: found.to_string(), expected: expected.to_string() }
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! Invariant: a spec refers only to tensors that exist in its file with the shape its numbers say, so the
 //! forward pass needs no checks of its own. Enums with one variant are the places where the next mixers and
-//! feed-forwards go.
+//! feed-forwards go; they are exhaustive on purpose, so that a new one can't be forgotten
+//! by what reads them.
 
 use turbospark_format::Gguf;
 
@@ -91,7 +92,6 @@ pub struct Layer {
 
 /// What mixes positions.
 #[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
 pub enum Mixer {
     /// Softmax attention over a cache of keys and values.
     Attention(Attention),
@@ -151,7 +151,6 @@ pub enum Pairing {
 
 /// What works on each row alone.
 #[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
 pub enum FeedForward {
     /// One gated network for every row.
     Dense(DenseFeedForward),
@@ -174,7 +173,6 @@ pub struct DenseFeedForward {
 
 /// The gate's non-linearity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Activation {
     /// `x * sigmoid(x)`.
     Silu,
