@@ -185,5 +185,5 @@ pub enum Fault {
     #[error("the safetensors header is not valid: {problem}")]
     SafetensorsHeader { problem: String },
     #[error("tensor {tensor} has dtype {dtype}, which does not convert to f32; F32, F16 and BF16 do")]
-    Dtype { tensor: String, dtype: String },
+    Dtype { tensor: String, dtype: &'static str },
 }

@@ -17,8 +17,8 @@ use super::{DEFAULT_ALIGNMENT, TensorInfo};
 use crate::{BlockType, Fault};
 
 /// Arrays of arrays of arrays have no use in practice; the limit keeps recursion off the stack's end.
-const MAX_NESTING: usize = 8;
-const MAX_DIMS: u32 = 4;
+pub(super) const MAX_NESTING: usize = 8;
+pub(super) const MAX_DIMS: u32 = 4;
 /// A key of one byte and a one-byte value.
 const MIN_KEY_BYTES: usize = 8 + 1 + 4 + 1;
 /// A name of one byte and one dimension.
@@ -94,7 +94,8 @@ fn hint(magic: &[u8; 4]) -> &'static str {
     }
 }
 
-fn alignment(metadata: &Metadata) -> Result<u64, Fault> {
+/// The alignment of the data section.
+pub(super) fn alignment(metadata: &Metadata) -> Result<u64, Fault> {
     let Some(value) = metadata.get("general.alignment") else { return Ok(DEFAULT_ALIGNMENT) };
     match metadata.u32("general.alignment") {
         Ok(Some(n)) if n.is_power_of_two() => Ok(n.into()),

@@ -6,8 +6,10 @@ mod cursor;
 mod header;
 mod split;
 mod value;
+mod writer;
 
 pub use value::{Array, Metadata, Value};
+pub use writer::GgufWriter;
 
 use crate::map::Bytes;
 use crate::{BlockType, Fault, FormatError};
