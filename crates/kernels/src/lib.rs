@@ -1,1 +1,32 @@
-//! CPU arithmetic: scalar reference beside SIMD, and the thread pool.
+//! CPU arithmetic: dot products, matrix products, attention, norms, rotary embedding and activations.
+//!
+//! [`Cpu`] is the front door: a thread pool and an instruction set, with one method per operation. Every
+//! operation has a scalar twin ([`Cpu::scalar`]) that the SIMD code must match bit for bit, and every row's result is
+//! independent of the rows beside it, of the number of threads and of how the rows are tiled:
+//!
+//! * an output of a quantised product is one chain of fused multiply-adds over blocks of 32, in block order, of exact
+//!   integer block sums;
+//! * an output of a float product is eight interleaved chains that are added in one fixed tree;
+//! * attention cuts the cached positions at fixed places and merges the parts in order.
+#![allow(unsafe_code)]
+
+mod activation;
+mod attention;
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+mod cpu;
+mod kv;
+mod matrix;
+mod norm;
+mod pool;
+mod quantized;
+mod rope;
+mod scalar;
+
+pub use attention::{AttnParams, AttnRow, AttnScratch};
+pub use cpu::{Cpu, Isa, default_threads};
+pub use kv::{KvKind, KvLayer};
+pub use matrix::{Mat, MatJob, MatScratch};
+pub use pool::Pool;
+pub use quantized::QuantRows;
+pub use rope::{Pairing, RopeRows};

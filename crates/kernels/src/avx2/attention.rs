@@ -1,0 +1,208 @@
+//! One page of attention for several queries, as its scalar twin: lanes are positions for the scores, elements of the
+//! head for the values.
+
+use super::math::{exp, sum8};
+use crate::attention::PageJob;
+use crate::kv::{PAGE, PageData};
+use core::arch::x86_64::*;
+
+/// How eight cached elements are loaded.
+trait Cached: Copy {
+    /// # Safety
+    /// `p` points to eight readable elements.
+    unsafe fn load(p: *const Self) -> __m256;
+}
+
+impl Cached for f32 {
+    #[inline(always)]
+    unsafe fn load(p: *const Self) -> __m256 {
+        // SAFETY: the caller's promise.
+        unsafe { _mm256_loadu_ps(p) }
+    }
+}
+
+/// Bits of an f16.
+impl Cached for u16 {
+    #[inline(always)]
+    unsafe fn load(p: *const Self) -> __m256 {
+        // SAFETY: the caller's promise.
+        unsafe { _mm256_cvtph_ps(_mm_loadu_si128(p.cast())) }
+    }
+}
+
+/// Runs one job.
+#[target_feature(enable = "avx2,fma,f16c")]
+pub(crate) fn page(job: PageJob<'_>) {
+    match job.page {
+        PageData::F16 { k, v } => typed(k, v, job.k_dim, job.v_dim, job.q, job.seen, job.out),
+        PageData::F32 { k, v } => typed(k, v, job.k_dim, job.v_dim, job.q, job.seen, job.out),
+    }
+}
+
+type Seen = std::ops::Range<usize>;
+
+#[target_feature(enable = "avx2,fma,f16c")]
+fn typed<E: Cached>(
+    k: &[E],
+    v: &[E],
+    k_dim: usize,
+    v_dim: usize,
+    q: &[f32],
+    seen: &[Seen],
+    out: &mut [f32],
+) {
+    assert!(k.len() == PAGE * k_dim && v.len() == PAGE * v_dim && q.len() == seen.len() * k_dim);
+    let mut at = 0;
+    while at < seen.len() {
+        let n = (seen.len() - at).min(4);
+        let q = &q[at * k_dim..(at + n) * k_dim];
+        let seen = &seen[at..at + n];
+        let out = &mut out[at * (v_dim + 2)..(at + n) * (v_dim + 2)];
+        match n {
+            4 => queries::<E, 4>(k, v, k_dim, v_dim, q, seen, out),
+            3 => queries::<E, 3>(k, v, k_dim, v_dim, q, seen, out),
+            2 => queries::<E, 2>(k, v, k_dim, v_dim, q, seen, out),
+            _ => queries::<E, 1>(k, v, k_dim, v_dim, q, seen, out),
+        }
+        at += n;
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx2,fma,f16c")]
+fn queries<E: Cached, const N: usize>(
+    k: &[E],
+    v: &[E],
+    k_dim: usize,
+    v_dim: usize,
+    q: &[f32],
+    seen: &[Seen],
+    out: &mut [f32],
+) {
+    assert!(seen.iter().all(|s| s.start < s.end && s.end <= PAGE) && seen.len() == N);
+    let mut weights = [[f32::NEG_INFINITY; PAGE]; N];
+    let first = seen.iter().map(|s| s.start).min().unwrap_or(0) / 8;
+    let last = seen.iter().map(|s| s.end).max().unwrap_or(0).div_ceil(8);
+    let mut block = first;
+    while block < last {
+        // The odd block out runs beside itself; its second copy is dropped.
+        let next = (block + 1).min(last - 1);
+        let mut acc = [[_mm256_setzero_ps(); 2]; N];
+        // SAFETY: blocks are below PAGE / 8 and `k` holds `PAGE / 8 · k_dim · 8` elements; `q` holds `N · k_dim`.
+        unsafe {
+            let (a, b) = (k.as_ptr().add(block * k_dim * 8), k.as_ptr().add(next * k_dim * 8));
+            for d in 0..k_dim {
+                let (ka, kb) = (E::load(a.add(d * 8)), E::load(b.add(d * 8)));
+                for (i, acc) in acc.iter_mut().enumerate() {
+                    let q = _mm256_set1_ps(*q.as_ptr().add(i * k_dim + d));
+                    acc[0] = _mm256_fmadd_ps(q, ka, acc[0]);
+                    acc[1] = _mm256_fmadd_ps(q, kb, acc[1]);
+                }
+            }
+            for (weights, acc) in weights.iter_mut().zip(&acc) {
+                _mm256_storeu_ps(weights.as_mut_ptr().add(next * 8), acc[1]);
+                _mm256_storeu_ps(weights.as_mut_ptr().add(block * 8), acc[0]);
+            }
+        }
+        block += 2;
+    }
+    for ((weights, seen), out) in weights.iter_mut().zip(seen).zip(out.chunks_exact_mut(v_dim + 2)) {
+        weights[first * 8..seen.start].fill(f32::NEG_INFINITY);
+        weights[seen.end..last * 8].fill(f32::NEG_INFINITY);
+        let range = first * 8..last * 8;
+        let (chunks, _) = weights[range].as_chunks_mut::<8>();
+        let mut maximum = _mm256_set1_ps(f32::NEG_INFINITY);
+        for c in chunks.iter() {
+            // SAFETY: eight floats. With the running value second, a NaN score is passed over here and shows in its weight.
+            maximum = _mm256_max_ps(unsafe { _mm256_loadu_ps(c.as_ptr()) }, maximum);
+        }
+        let mut lanes = [0.0_f32; 8];
+        // SAFETY: eight floats.
+        unsafe { _mm256_storeu_ps(lanes.as_mut_ptr(), maximum) };
+        let maximum = lanes.into_iter().fold(f32::NEG_INFINITY, f32::max);
+        let mut sums = _mm256_setzero_ps();
+        for c in chunks {
+            // SAFETY: eight floats.
+            unsafe {
+                let p = exp(_mm256_sub_ps(_mm256_loadu_ps(c.as_ptr()), _mm256_set1_ps(maximum)));
+                _mm256_storeu_ps(c.as_mut_ptr(), p);
+                sums = _mm256_add_ps(sums, p);
+            }
+        }
+        out[v_dim] = maximum;
+        out[v_dim + 1] = sum8(sums);
+    }
+    // Positions that every query sees run together; ragged ends run alone. Each query's order stays ascending.
+    let joint = seen.iter().map(|s| s.start).max().unwrap_or(0)..seen.iter().map(|s| s.end).min().unwrap_or(0);
+    let joint = if joint.start < joint.end { joint } else { PAGE..PAGE };
+    let (whole, mut d) = (v_dim / 16 * 16, 0);
+    while d < v_dim {
+        if d < whole {
+            // SAFETY: `d + 16 <= v_dim`, and `v` holds `PAGE · v_dim` elements.
+            unsafe {
+                let mut acc = [[_mm256_setzero_ps(); 2]; N];
+                for (i, acc) in acc.iter_mut().enumerate() {
+                    let before = seen[i].start..joint.start.min(seen[i].end);
+                    accumulate(v.as_ptr().add(d), v_dim, &weights[i], before, acc);
+                }
+                for p in joint.clone() {
+                    let row = v.as_ptr().add(p * v_dim + d);
+                    let (va, vb) = (E::load(row), E::load(row.add(8)));
+                    for (acc, weights) in acc.iter_mut().zip(&weights) {
+                        let w = _mm256_set1_ps(*weights.get_unchecked(p));
+                        acc[0] = _mm256_fmadd_ps(w, va, acc[0]);
+                        acc[1] = _mm256_fmadd_ps(w, vb, acc[1]);
+                    }
+                }
+                for (i, acc) in acc.iter_mut().enumerate() {
+                    accumulate(v.as_ptr().add(d), v_dim, &weights[i], joint.end..seen[i].end, acc);
+                    let out = &mut out[i * (v_dim + 2) + d..][..16];
+                    _mm256_storeu_ps(out.as_mut_ptr(), acc[0]);
+                    _mm256_storeu_ps(out.as_mut_ptr().add(8), acc[1]);
+                }
+            }
+            d += 16;
+            continue;
+        }
+        // The last elements of a head that is no multiple of 16, one by one through a padded vector.
+        let len = (v_dim - d).min(8);
+        for (i, weights) in weights.iter().enumerate() {
+            let mut acc = [_mm256_setzero_ps(); 1];
+            for p in seen[i].clone() {
+                let mut padded = [v[p * v_dim + d]; 8];
+                padded[..len].copy_from_slice(&v[p * v_dim + d..][..len]);
+                // SAFETY: eight elements.
+                acc[0] = unsafe { _mm256_fmadd_ps(_mm256_set1_ps(weights[p]), E::load(padded.as_ptr()), acc[0]) };
+            }
+            let mut lanes = [0.0_f32; 8];
+            // SAFETY: eight floats.
+            unsafe { _mm256_storeu_ps(lanes.as_mut_ptr(), acc[0]) };
+            out[i * (v_dim + 2) + d..][..len].copy_from_slice(&lanes[..len]);
+        }
+        d += len;
+    }
+}
+
+/// Adds `weights[p] · v[p]` for the positions of `range`.
+///
+/// # Safety
+/// `v + p · v_dim` points to 16 readable elements for each `p` of `range`.
+#[inline]
+#[target_feature(enable = "avx2,fma,f16c")]
+unsafe fn accumulate<E: Cached>(
+    v: *const E,
+    v_dim: usize,
+    weights: &[f32; PAGE],
+    range: Seen,
+    acc: &mut [__m256; 2],
+) {
+    for p in range {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let row = v.add(p * v_dim);
+            let w = _mm256_set1_ps(weights[p]);
+            acc[0] = _mm256_fmadd_ps(w, E::load(row), acc[0]);
+            acc[1] = _mm256_fmadd_ps(w, E::load(row.add(8)), acc[1]);
+        }
+    }
+}

@@ -1,0 +1,410 @@
+//! How each quantised format lies in memory: the codes of 32 weights as one register, and the factors of eight rows.
+//!
+//! Everything else (the products, the tiles) is written once over [`Format`]. The meaning of codes, scales, offsets and
+//! minima is that of [`crate::scalar::CanonicalBlock`].
+
+use crate::scalar::{FP4_DOUBLED, IQ4_VALUES, iq4_xs_scale, q3_scale};
+use core::arch::x86_64::*;
+
+/// Factors of eight rows for the (at most eight) blocks of 32 in a stored block: `[block][row]`.
+#[repr(C, align(32))]
+pub(super) struct Factors {
+    pub(super) d: [[f32; 8]; 8],
+    /// Negative minima: one a block, or one a half block.
+    pub(super) min: [[[f32; 8]; 2]; 8],
+    /// Integer scales of the half blocks, for formats that have them.
+    pub(super) scale: [[[i32; 8]; 2]; 8],
+}
+
+impl Factors {
+    pub(super) const ZERO: Self = Self { d: [[0.0; 8]; 8], min: [[[0.0; 8]; 2]; 8], scale: [[[0; 8]; 2]; 8] };
+}
+
+/// A quantised format.
+///
+/// # Safety
+/// `codes` and `factors` may read `BYTES` bytes behind each pointer and no more.
+pub(super) unsafe trait Format {
+    /// Bytes of a stored block.
+    const BYTES: usize;
+    /// Blocks of 32 in a stored block.
+    const PER: usize;
+    /// Bits of a code: unsigned up to 6, signed for 8.
+    const BITS: u32;
+    /// Subtracted from each code (times its half block's scale).
+    const OFFSET: i16 = 0;
+    /// Minima of a block of 32.
+    const MINS: usize = 0;
+    /// Whether half blocks have integer scales.
+    const HALVED: bool = false;
+
+    /// The 32 codes of block `j` of the stored block, in order.
+    ///
+    /// # Safety
+    /// `block` points to a stored block; the processor has AVX2.
+    unsafe fn codes(block: *const u8, j: usize) -> __m256i;
+
+    /// The factors of the stored blocks at `rows`.
+    ///
+    /// # Safety
+    /// Each of `rows` points to a stored block; the processor has AVX2 and F16C.
+    unsafe fn factors(rows: &[*const u8; 8], f: &mut Factors);
+}
+
+/// The low and the high nibbles of 16 bytes, in that order.
+#[inline(always)]
+unsafe fn nibbles(p: *const u8) -> __m256i {
+    // SAFETY: the caller points to 16 readable bytes.
+    unsafe {
+        let twice = _mm256_broadcastsi128_si256(_mm_loadu_si128(p.cast()));
+        let shifted = _mm256_srlv_epi32(twice, _mm256_setr_epi32(0, 0, 0, 0, 4, 4, 4, 4));
+        _mm256_and_si256(shifted, _mm256_set1_epi8(15))
+    }
+}
+
+/// 32 bytes, each `0x10` where its bit of the word at `p` is set.
+#[inline(always)]
+unsafe fn fifth_bits(p: *const u8) -> __m256i {
+    // SAFETY: the caller points to four readable bytes.
+    unsafe {
+        let word = _mm256_set1_epi32(p.cast::<i32>().read_unaligned());
+        let spread = _mm256_shuffle_epi8(
+            word,
+            _mm256_setr_epi64x(0, 0x0101_0101_0101_0101, 0x0202_0202_0202_0202, 0x0303_0303_0303_0303),
+        );
+        let bit = _mm256_set1_epi64x(0x8040_2010_0804_0201_u64.cast_signed());
+        let set = _mm256_cmpeq_epi8(_mm256_and_si256(spread, bit), bit);
+        _mm256_and_si256(set, _mm256_set1_epi8(16))
+    }
+}
+
+/// A table of 16 bytes looked up by 32 nibbles.
+#[inline(always)]
+unsafe fn look_up(table: &[i8; 16], nibbles: __m256i) -> __m256i {
+    // SAFETY: the table is 16 bytes.
+    unsafe {
+        let table = _mm256_broadcastsi128_si256(_mm_loadu_si128(table.as_ptr().cast()));
+        _mm256_shuffle_epi8(table, nibbles)
+    }
+}
+
+/// Bits `shift..shift + width` of each of 32 bytes; `shift` is a multiple of the field's width.
+#[inline(always)]
+unsafe fn field(p: *const u8, shift: usize, mask: i8) -> __m256i {
+    // SAFETY: the caller points to 32 readable bytes.
+    unsafe {
+        let v = _mm256_loadu_si256(p.cast());
+        let v = _mm256_srl_epi16(v, _mm_cvtsi32_si128(shift as i32));
+        _mm256_and_si256(v, _mm256_set1_epi8(mask))
+    }
+}
+
+/// The f16 at byte `at` behind each pointer.
+#[inline(always)]
+unsafe fn halves(rows: &[*const u8; 8], at: usize) -> __m256 {
+    // SAFETY: the caller's pointers reach two bytes past `at`.
+    unsafe {
+        let h = |i: usize| rows[i].add(at).cast::<i16>().read_unaligned();
+        _mm256_cvtph_ps(_mm_setr_epi16(h(0), h(1), h(2), h(3), h(4), h(5), h(6), h(7)))
+    }
+}
+
+/// The two f16 at bytes 0 and 2 behind each pointer.
+#[inline(always)]
+unsafe fn half_pairs(rows: &[*const u8; 8]) -> (__m256, __m256) {
+    // SAFETY: the caller's pointers reach four bytes.
+    unsafe {
+        let w = |i: usize| rows[i].cast::<i32>().read_unaligned();
+        let (a, b) = (_mm_setr_epi32(w(0), w(1), w(2), w(3)), _mm_setr_epi32(w(4), w(5), w(6), w(7)));
+        let low = _mm_set1_epi32(0xffff);
+        let first = _mm_packus_epi32(_mm_and_si128(a, low), _mm_and_si128(b, low));
+        let second = _mm_packus_epi32(_mm_srli_epi32::<16>(a), _mm_srli_epi32::<16>(b));
+        (_mm256_cvtph_ps(first), _mm256_cvtph_ps(second))
+    }
+}
+
+/// Transposes eight registers of eight floats.
+#[inline(always)]
+unsafe fn transpose(r: [__m256; 8]) -> [__m256; 8] {
+    // SAFETY: register arithmetic on a processor that the caller vouches for.
+    unsafe { super::tile::transpose(r.map(|r| _mm256_castps_si256(r))).map(|r| _mm256_castsi256_ps(r)) }
+}
+
+#[inline(always)]
+unsafe fn store(to: &mut [f32; 8], v: __m256) {
+    // SAFETY: eight floats.
+    unsafe { _mm256_storeu_ps(to.as_mut_ptr(), v) }
+}
+
+/// Stores the 16 byte columns of eight rows of 16 bytes as `scale[j][half]`, each byte mapped by `f`.
+#[inline(always)]
+unsafe fn store_scales(rows: [__m128i; 8], scale: &mut [[[i32; 8]; 2]; 8], f: impl Fn(__m128i) -> __m256i) {
+    // SAFETY: register arithmetic and stores of eight integers each.
+    unsafe {
+        let mut r = rows;
+        for _ in 0..3 {
+            // Three perfect shuffles of rows i and i + 4 put each column's bytes in row order.
+            r = [
+                _mm_unpacklo_epi8(r[0], r[4]),
+                _mm_unpackhi_epi8(r[0], r[4]),
+                _mm_unpacklo_epi8(r[1], r[5]),
+                _mm_unpackhi_epi8(r[1], r[5]),
+                _mm_unpacklo_epi8(r[2], r[6]),
+                _mm_unpackhi_epi8(r[2], r[6]),
+                _mm_unpacklo_epi8(r[3], r[7]),
+                _mm_unpackhi_epi8(r[3], r[7]),
+            ];
+        }
+        for (r, scale) in r.into_iter().zip(scale) {
+            _mm256_storeu_si256(scale[0].as_mut_ptr().cast(), f(r));
+            _mm256_storeu_si256(scale[1].as_mut_ptr().cast(), f(_mm_srli_si128::<8>(r)));
+        }
+    }
+}
+
+macro_rules! simple {
+    ($name:ident, $bytes:literal, $bits:literal, $offset:literal, $mins:literal, |$p:ident| $codes:expr, |$rows:ident, $f:ident| $factors:expr) => {
+        #[allow(non_camel_case_types)]
+        pub(super) struct $name;
+        // SAFETY: both functions stay within `BYTES` behind their pointers.
+        unsafe impl Format for $name {
+            const BYTES: usize = $bytes;
+            const PER: usize = 1;
+            const BITS: u32 = $bits;
+            const OFFSET: i16 = $offset;
+            const MINS: usize = $mins;
+            #[inline(always)]
+            unsafe fn codes($p: *const u8, _: usize) -> __m256i {
+                // SAFETY: the caller's promise.
+                unsafe { $codes }
+            }
+            #[inline(always)]
+            unsafe fn factors($rows: &[*const u8; 8], $f: &mut Factors) {
+                // SAFETY: the caller's promise.
+                unsafe { $factors }
+            }
+        }
+    };
+}
+
+simple!(Q4_0, 18, 4, 8, 0, |p| nibbles(p.add(2)), |rows, f| store(&mut f.d[0], halves(rows, 0)));
+simple!(Q4_1, 20, 4, 0, 1, |p| nibbles(p.add(4)), |rows, f| {
+    let (d, m) = half_pairs(rows);
+    store(&mut f.d[0], d);
+    store(&mut f.min[0][0], m);
+});
+simple!(
+    Q5_0,
+    22,
+    5,
+    16,
+    0,
+    |p| _mm256_or_si256(nibbles(p.add(6)), fifth_bits(p.add(2))),
+    |rows, f| store(&mut f.d[0], halves(rows, 0))
+);
+simple!(
+    Q5_1,
+    24,
+    5,
+    0,
+    1,
+    |p| _mm256_or_si256(nibbles(p.add(8)), fifth_bits(p.add(4))),
+    |rows, f| {
+        let (d, m) = half_pairs(rows);
+        store(&mut f.d[0], d);
+        store(&mut f.min[0][0], m);
+    }
+);
+simple!(Q8_0, 34, 8, 0, 0, |p| _mm256_loadu_si256(p.add(2).cast()), |rows, f| store(
+    &mut f.d[0],
+    halves(rows, 0)
+));
+simple!(Iq4Nl, 18, 8, 0, 0, |p| look_up(&IQ4_VALUES, nibbles(p.add(2))), |rows, f| store(
+    &mut f.d[0],
+    halves(rows, 0)
+));
+simple!(
+    Mxfp4,
+    17,
+    5,
+    12,
+    0,
+    |p| _mm256_add_epi8(look_up(&FP4_DOUBLED, nibbles(p.add(1))), _mm256_set1_epi8(12)),
+    |rows, f| {
+        let e = |i: usize| i32::from(*rows[i]);
+        let e = _mm256_setr_epi32(e(0), e(1), e(2), e(3), e(4), e(5), e(6), e(7));
+        let normal = _mm256_slli_epi32::<23>(_mm256_sub_epi32(e, _mm256_set1_epi32(1)));
+        let subnormal = _mm256_sllv_epi32(_mm256_set1_epi32(0x0020_0000), e);
+        let bits = _mm256_blendv_epi8(normal, subnormal, _mm256_cmpgt_epi32(_mm256_set1_epi32(2), e));
+        let nan = _mm256_cmpeq_epi32(e, _mm256_set1_epi32(255));
+        let bits = _mm256_blendv_epi8(bits, _mm256_set1_epi32(0x7fc0_0000), nan);
+        store(&mut f.d[0], _mm256_castsi256_ps(bits));
+    }
+);
+
+/// The factors of Q4_K and Q5_K: two f16, then eight 6-bit scales and minima in 12 bytes.
+#[inline(always)]
+unsafe fn k_factors(rows: &[*const u8; 8], f: &mut Factors) {
+    // SAFETY: the caller's pointers reach 16 bytes.
+    unsafe {
+        let (d, dmin) = half_pairs(rows);
+        let (mut ds, mut dmins) = ([0.0; 8], [0.0; 8]);
+        store(&mut ds, d);
+        store(&mut dmins, dmin);
+        let mut scales = [_mm256_setzero_ps(); 8];
+        let mut mins = scales;
+        for i in 0..8 {
+            let w = |n: usize| rows[i].add(4 + 4 * n).cast::<u32>().read_unaligned();
+            let (a, b, c) = (w(0), w(1), w(2));
+            let join = |low: u32, high: u32| {
+                let bytes = _mm_cvtsi64_si128((u64::from(low) | (u64::from(high) << 32)).cast_signed());
+                _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes))
+            };
+            let scale = join(a & 0x3f3f_3f3f, (c & 0x0f0f_0f0f) | ((a >> 2) & 0x3030_3030));
+            let min = join(b & 0x3f3f_3f3f, ((c >> 4) & 0x0f0f_0f0f) | ((b >> 2) & 0x3030_3030));
+            scales[i] = _mm256_mul_ps(scale, _mm256_set1_ps(ds[i]));
+            mins[i] = _mm256_mul_ps(min, _mm256_set1_ps(-dmins[i]));
+        }
+        for (j, (s, m)) in transpose(scales).into_iter().zip(transpose(mins)).enumerate() {
+            store(&mut f.d[j], s);
+            store(&mut f.min[j][0], m);
+        }
+    }
+}
+
+/// Copies each row's one `d` to all blocks.
+#[inline(always)]
+unsafe fn same_d(d: __m256, f: &mut Factors) {
+    for to in &mut f.d {
+        // SAFETY: eight floats.
+        unsafe { store(to, d) }
+    }
+}
+
+macro_rules! k_format {
+    ($name:ident, $bytes:literal, $bits:literal, $offset:literal, $mins:literal, $halved:literal, |$p:ident, $j:ident| $codes:expr, |$rows:ident, $f:ident| $factors:expr) => {
+        pub(super) struct $name;
+        // SAFETY: both functions stay within `BYTES` behind their pointers.
+        unsafe impl Format for $name {
+            const BYTES: usize = $bytes;
+            const PER: usize = 8;
+            const BITS: u32 = $bits;
+            const OFFSET: i16 = $offset;
+            const MINS: usize = $mins;
+            const HALVED: bool = $halved;
+            #[inline(always)]
+            unsafe fn codes($p: *const u8, $j: usize) -> __m256i {
+                // SAFETY: the caller's promise.
+                unsafe { $codes }
+            }
+            #[inline(always)]
+            unsafe fn factors($rows: &[*const u8; 8], $f: &mut Factors) {
+                // SAFETY: the caller's promise.
+                unsafe { $factors }
+            }
+        }
+    };
+}
+
+k_format!(
+    Q4K,
+    144,
+    4,
+    0,
+    1,
+    false,
+    |p, j| field(p.add(16 + j / 2 * 32), 4 * (j % 2), 15),
+    |rows, f| k_factors(rows, f)
+);
+k_format!(
+    Q5K,
+    176,
+    5,
+    0,
+    1,
+    false,
+    |p, j| {
+        let high = _mm256_slli_epi16::<4>(field(p.add(16), j, 1));
+        _mm256_or_si256(field(p.add(48 + j / 2 * 32), 4 * (j % 2), 15), high)
+    },
+    |rows, f| k_factors(rows, f)
+);
+k_format!(
+    Q6K,
+    210,
+    6,
+    32,
+    0,
+    true,
+    |p, j| {
+        let low = field(p.add(j / 4 * 64 + j % 2 * 32), j % 4 / 2 * 4, 15);
+        let high = field(p.add(128 + j / 4 * 32), 2 * (j % 4), 3);
+        _mm256_or_si256(low, _mm256_slli_epi16::<4>(high))
+    },
+    |rows, f| {
+        same_d(halves(rows, 208), f);
+        let scales: [__m128i; 8] = std::array::from_fn(|i| _mm_loadu_si128(rows[i].add(192).cast()));
+        store_scales(scales, &mut f.scale, |b| _mm256_cvtepi8_epi32(b));
+    }
+);
+k_format!(
+    Q3K,
+    110,
+    6,
+    4,
+    0,
+    true,
+    |p, j| {
+        let low = field(p.add(32 + j / 4 * 32), 2 * (j % 4), 3);
+        _mm256_or_si256(low, _mm256_slli_epi16::<2>(field(p, j, 1)))
+    },
+    |rows, f| {
+        same_d(halves(rows, 108), f);
+        for (i, row) in rows.iter().enumerate() {
+            let packed = std::slice::from_raw_parts(row.add(96), 12);
+            for j in 0..16 {
+                f.scale[j / 2][j % 2][i] = q3_scale(packed, j);
+            }
+        }
+    }
+);
+k_format!(
+    Q2K,
+    84,
+    4,
+    0,
+    2,
+    true,
+    |p, j| field(p.add(16 + j / 4 * 32), 2 * (j % 4), 3),
+    |rows, f| {
+        same_d(halves(rows, 80), f);
+        let mut dmin = [0.0; 8];
+        store(&mut dmin, halves(rows, 82));
+        for (i, row) in rows.iter().enumerate() {
+            for j in 0..16 {
+                let packed = *row.add(j);
+                f.scale[j / 2][j % 2][i] = i32::from(packed & 15);
+                f.min[j / 2][j % 2][i] = -(dmin[i] * f32::from(packed >> 4));
+            }
+        }
+    }
+);
+k_format!(
+    Iq4Xs,
+    136,
+    8,
+    0,
+    0,
+    false,
+    |p, j| look_up(&IQ4_VALUES, nibbles(p.add(8 + 16 * j))),
+    |rows, f| {
+        let mut d = [0.0; 8];
+        store(&mut d, halves(rows, 0));
+        for (i, row) in rows.iter().enumerate() {
+            let head = std::slice::from_raw_parts(*row, 8);
+            for j in 0..8 {
+                f.d[j][i] = d[i] * iq4_xs_scale(head, j) as f32;
+            }
+        }
+    }
+);

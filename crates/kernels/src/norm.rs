@@ -1,0 +1,134 @@
+//! Root-mean-square norms and the element-wise operations between products.
+
+use crate::cpu::{Cpu, Isa};
+use crate::pool::SharedMut;
+use crate::scalar;
+
+/// Rows below which a norm stays on the calling thread, in elements.
+const SERIAL: usize = 8192;
+
+impl Cpu {
+    /// `out = x · weight / sqrt(mean(x²) + eps)` for each row of `row_len` elements (Zhang & Sennrich 2019). The weight
+    /// is used as stored; `None` stands for ones.
+    ///
+    /// # Panics
+    /// Where `x` is no whole number of rows, or `out` or `weight` has another length.
+    pub fn rms_norm(&self, x: &[f32], weight: Option<&[f32]>, eps: f32, row_len: usize, out: &mut [f32]) {
+        assert!(x.len() == out.len() && x.len().is_multiple_of(row_len), "norm of the wrong shape");
+        assert!(weight.is_none_or(|w| w.len() == row_len), "norm weight of the wrong length");
+        let shared = SharedMut::new(out);
+        let isa = self.isa;
+        self.split(x.len() / row_len, SERIAL.div_ceil(row_len), &|rows| {
+            for row in rows {
+                let x = &x[row * row_len..(row + 1) * row_len];
+                // SAFETY: parts of one split are disjoint rows.
+                let out = unsafe { shared.slice(row * row_len, row_len) };
+                norm_row(isa, x, weight, eps, out);
+            }
+        });
+    }
+
+    /// As [`Cpu::rms_norm`], in place.
+    ///
+    /// # Panics
+    /// Where `x` is no whole number of rows or `weight` has another length.
+    pub fn rms_norm_in_place(&self, x: &mut [f32], weight: Option<&[f32]>, eps: f32, row_len: usize) {
+        assert!(x.len().is_multiple_of(row_len), "norm of the wrong shape");
+        assert!(weight.is_none_or(|w| w.len() == row_len), "norm weight of the wrong length");
+        let shared = SharedMut::new(x);
+        let isa = self.isa;
+        self.split(shared.len() / row_len, SERIAL.div_ceil(row_len), &|rows| {
+            for row in rows {
+                // SAFETY: parts of one split are disjoint rows.
+                let x = unsafe { shared.slice(row * row_len, row_len) };
+                let scale = rms_scale(isa, x, eps);
+                match weight {
+                    Some(w) => x.iter_mut().zip(w).for_each(|(x, w)| *x = *x * scale * w),
+                    None => x.iter_mut().for_each(|x| *x *= scale),
+                }
+            }
+        });
+    }
+
+    /// `x += y`, element by element.
+    ///
+    /// # Panics
+    /// Where the lengths differ.
+    pub fn add(&self, x: &mut [f32], y: &[f32]) {
+        assert_eq!(x.len(), y.len(), "sum of different lengths");
+        self.map(x, &|x, at| x.iter_mut().zip(&y[at..]).for_each(|(x, y)| *x += y));
+    }
+
+    /// Adds `bias` to each row of `x`.
+    ///
+    /// # Panics
+    /// Where `x` is no whole number of rows of the bias's length.
+    pub fn add_bias(&self, x: &mut [f32], bias: &[f32]) {
+        assert!(x.len().is_multiple_of(bias.len()), "bias of the wrong length");
+        for row in x.chunks_exact_mut(bias.len()) {
+            row.iter_mut().zip(bias).for_each(|(x, b)| *x += b);
+        }
+    }
+
+    /// `x *= factor`.
+    pub fn scale(&self, x: &mut [f32], factor: f32) {
+        self.map(x, &|x, _| x.iter_mut().for_each(|x| *x *= factor));
+    }
+
+    /// `x = cap · tanh(x / cap)`.
+    pub fn soft_cap(&self, x: &mut [f32], cap: f32) {
+        self.map(x, &|x, _| x.iter_mut().for_each(|x| *x = cap * (*x / cap).tanh()));
+    }
+
+    /// Runs `f(part, index of its first element)` over parts of `x`.
+    pub(crate) fn map(&self, x: &mut [f32], f: &(dyn Fn(&mut [f32], usize) + Sync)) {
+        let shared = SharedMut::new(x);
+        self.split(shared.len(), SERIAL, &|part| {
+            // SAFETY: parts of one split are disjoint.
+            f(unsafe { shared.slice(part.start, part.len()) }, part.start);
+        });
+    }
+}
+
+fn rms_scale(isa: Isa, x: &[f32], eps: f32) -> f32 {
+    match isa {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: this set is chosen only where the processor has it.
+        Isa::Avx2 => unsafe { crate::avx2::math::rms_scale(x, eps) },
+        _ => scalar::rms_scale(x, eps),
+    }
+}
+
+fn norm_row(isa: Isa, x: &[f32], weight: Option<&[f32]>, eps: f32, out: &mut [f32]) {
+    let scale = rms_scale(isa, x, eps);
+    match weight {
+        Some(w) => out.iter_mut().zip(x.iter().zip(w)).for_each(|(o, (x, w))| *o = x * scale * w),
+        None => out.iter_mut().zip(x).for_each(|(o, x)| *o = x * scale),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn norm_matches_its_definition_and_its_scalar_twin() {
+        let x: Vec<f32> = (0..3 * 77).map(|i| ((i * 37 % 101) as f32 - 50.0) * 0.1).collect();
+        let w: Vec<f32> = (0..77).map(|i| 0.5 + i as f32 * 0.01).collect();
+        let (simd, twin) = (Cpu::new(2), Cpu::scalar(1));
+        let (mut a, mut b, mut c) = (vec![0.0; x.len()], vec![0.0; x.len()], x.clone());
+        simd.rms_norm(&x, Some(&w), 1e-5, 77, &mut a);
+        twin.rms_norm(&x, Some(&w), 1e-5, 77, &mut b);
+        simd.rms_norm_in_place(&mut c, Some(&w), 1e-5, 77);
+        assert_eq!(a, b);
+        assert_eq!(a, c);
+        for row in 0..3 {
+            let r = &x[row * 77..(row + 1) * 77];
+            let mean = r.iter().map(|v| f64::from(*v).powi(2)).sum::<f64>() / 77.0;
+            for i in 0..77 {
+                let want = f64::from(r[i]) / (mean + 1e-5).sqrt() * f64::from(w[i]);
+                assert!((f64::from(a[row * 77 + i]) - want).abs() < 1e-5);
+            }
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Activations quantised to int8, the form in which rows meet quantised weights.
+//!
+//! A row is cut into blocks of 32. A block keeps a scale `d = max|x| / 127`, codes `q = round(x / d)` (ties to even),
+//! the sums of the codes of its two halves, and those sums times `d`. A block that holds an infinity or a NaN gets
+//! `d = NaN`, so the fault reaches the output instead of vanishing in a saturated code.
+
+use crate::cpu::{Cpu, Isa};
+use crate::pool::SharedMut;
+
+/// Elements in a block of activations.
+pub(crate) const BLOCK: usize = 32;
+
+/// Rows of activations, quantised. `[m, k]` codes with `k / 32` blocks a row.
+#[derive(Default)]
+pub struct QuantRows {
+    pub(crate) m: usize,
+    pub(crate) k: usize,
+    /// `[m, k]` codes in -127..=127.
+    pub(crate) q: Vec<i8>,
+    /// `[m, k / 32]` scales.
+    pub(crate) d: Vec<f32>,
+    /// `[m, k / 32]` pairs of code sums, one a half block.
+    pub(crate) sums: Vec<[i16; 2]>,
+    /// `[m, k / 32, 3]`: `d` times the sum of the first half, of the second, of both.
+    pub(crate) scaled: Vec<[f32; 3]>,
+}
+
+/// One block's results, written through the parts that a task owns.
+pub(crate) struct BlockOut<'a> {
+    pub(crate) q: &'a mut [i8],
+    pub(crate) d: &'a mut f32,
+    pub(crate) sums: &'a mut [i16; 2],
+    pub(crate) scaled: &'a mut [f32; 3],
+}
+
+impl QuantRows {
+    /// Replaces the contents by `x` `[m, k]`. `k` must be a multiple of 32.
+    pub(crate) fn fill(&mut self, cpu: &Cpu, x: &[f32], m: usize, k: usize) {
+        let blocks = k / BLOCK;
+        assert!(k.is_multiple_of(BLOCK) && x.len() == m * k, "activations of the wrong shape");
+        (self.m, self.k) = (m, k);
+        self.q.resize(m * k, 0);
+        self.d.resize(m * blocks, 0.0);
+        self.sums.resize(m * blocks, [0; 2]);
+        self.scaled.resize(m * blocks, [0.0; 3]);
+        let (q, d) = (SharedMut::new(&mut self.q), SharedMut::new(&mut self.d));
+        let (sums, scaled) = (SharedMut::new(&mut self.sums), SharedMut::new(&mut self.scaled));
+        let isa = cpu.isa;
+        // 4,096 elements take under a microsecond: fewer are not worth a region.
+        let step = (4096 / BLOCK).max(1);
+        cpu.split(m * blocks, step, &|part| {
+            let (start, n) = (part.start, part.len());
+            // SAFETY: parts of one split are disjoint, and the vectors stay borrowed until it returns.
+            let (q, d, sums, scaled) = unsafe {
+                (q.slice(start * BLOCK, n * BLOCK), d.slice(start, n), sums.slice(start, n), scaled.slice(start, n))
+            };
+            let x = &x[part.start * BLOCK..part.end * BLOCK];
+            match isa {
+                #[cfg(target_arch = "x86_64")]
+                // SAFETY: this set is chosen only where the processor has it.
+                Isa::Avx2 => unsafe { crate::avx2::quantize::blocks(x, q, d, sums, scaled) },
+                _ => {
+                    for (b, x) in x.chunks_exact(BLOCK).enumerate() {
+                        crate::scalar::quantize_block(
+                            x,
+                            BlockOut {
+                                q: &mut q[b * BLOCK..(b + 1) * BLOCK],
+                                d: &mut d[b],
+                                sums: &mut sums[b],
+                                scaled: &mut scaled[b],
+                            },
+                        );
+                    }
+                }
+            }
+        });
+    }
+}

@@ -1,0 +1,44 @@
+//! One page of attention, one element at a time.
+
+use crate::attention::PageJob;
+use crate::kv::PageData;
+use crate::scalar::dot::sum8;
+use crate::scalar::exp;
+use half::f16;
+
+/// For each query: scores as one chain of fused multiply-adds over the head, weights `exp(score - maximum)`, their sum in
+/// eight chains by position modulo eight, and the weighted values as one chain over positions.
+pub(crate) fn attend_page(job: PageJob<'_>) {
+    let (k_dim, v_dim) = (job.k_dim, job.v_dim);
+    let key = |i: usize| match job.page {
+        PageData::F16 { k, .. } => f16::from_bits(k[i]).to_f32(),
+        PageData::F32 { k, .. } => k[i],
+    };
+    let value = |i: usize| match job.page {
+        PageData::F16 { v, .. } => f16::from_bits(v[i]).to_f32(),
+        PageData::F32 { v, .. } => v[i],
+    };
+    for ((q, seen), out) in job.q.chunks(k_dim).zip(job.seen).zip(job.out.chunks_mut(v_dim + 2)) {
+        let mut weights = [0.0_f32; crate::kv::PAGE];
+        let mut maximum = f32::NEG_INFINITY;
+        for p in seen.clone() {
+            let score =
+                (0..k_dim).fold(0.0_f32, |acc, d| q[d].mul_add(key((p / 8 * k_dim + d) * 8 + p % 8), acc));
+            weights[p] = score;
+            maximum = if score > maximum || score.is_nan() { score } else { maximum };
+        }
+        let mut sums = [0.0_f32; 8];
+        for p in seen.clone() {
+            weights[p] = exp(weights[p] - maximum);
+            sums[p % 8] += weights[p];
+        }
+        out.fill(0.0);
+        for p in seen.clone() {
+            for (d, o) in out[..v_dim].iter_mut().enumerate() {
+                *o = weights[p].mul_add(value(p * v_dim + d), *o);
+            }
+        }
+        out[v_dim] = maximum;
+        out[v_dim + 1] = sum8(sums);
+    }
+}
