@@ -29,7 +29,9 @@ pub enum ModelError {
     },
 
     /// A key without which the model can't be built.
-    #[error("metadata key `{key}` is missing: the file is incomplete, or was written by a converter for another architecture")]
+    #[error(
+        "metadata key `{key}` is missing: the file is incomplete, or was written by a converter for another architecture"
+    )]
     MissingKey {
         /// The full key.
         key: String,
@@ -47,7 +49,9 @@ pub enum ModelError {
     },
 
     /// A tensor without which the model can't be built.
-    #[error("tensor `{name}` of shape {expected:?} is missing: the file is incomplete or not a `{architecture}` model")]
+    #[error(
+        "tensor `{name}` of shape {expected:?} is missing: the file is incomplete or not a `{architecture}` model"
+    )]
     MissingTensor {
         /// The tensor's name.
         name: String,
@@ -58,7 +62,9 @@ pub enum ModelError {
     },
 
     /// A tensor whose shape contradicts the metadata.
-    #[error("tensor `{name}` has shape {found:?}, expected {expected:?} (innermost dimension first) from the metadata")]
+    #[error(
+        "tensor `{name}` has shape {found:?}, expected {expected:?} (innermost dimension first) from the metadata"
+    )]
     WrongShape {
         /// The tensor's name.
         name: String,
@@ -69,7 +75,9 @@ pub enum ModelError {
     },
 
     /// Tensors that no part of the family uses.
-    #[error("`{architecture}` has no use for {count} tensor(s) of this file, first `{first}`: running without them would compute another model")]
+    #[error(
+        "`{architecture}` has no use for {count} tensor(s) of this file, first `{first}`: running without them would compute another model"
+    )]
     UnusedTensors {
         /// The file's architecture.
         architecture: String,

@@ -24,7 +24,7 @@ mod tensors;
 pub use error::ModelError;
 pub use families::architectures;
 pub use spec::{
-    Activation, Attention, DenseFeedForward, Embedding, FeedForward, Head, Layer, Linear, Mixer, ModelSpec, Norm,
-    Pairing, Rope,
+    Activation, Attention, DenseFeedForward, Embedding, FeedForward, Head, Layer, Linear, Mixer, ModelSpec,
+    Norm, Pairing, Rope,
 };
 pub use tensors::{Role, TensorRef};

@@ -88,7 +88,12 @@ impl<'a> Tensors<'a> {
     }
 
     /// As [`Tensors::optional`], and an error if it is not there.
-    pub(crate) fn require(&mut self, name: &str, shape: &[usize], role: Role) -> Result<TensorRef, ModelError> {
+    pub(crate) fn require(
+        &mut self,
+        name: &str,
+        shape: &[usize],
+        role: Role,
+    ) -> Result<TensorRef, ModelError> {
         self.optional(name, shape, role)?.ok_or_else(|| ModelError::MissingTensor {
             name: name.to_owned(),
             expected: shape.to_vec(),

@@ -163,7 +163,12 @@ pub(super) fn head(
 }
 
 /// `{name}.weight` as an RMS norm over `width` elements.
-pub(super) fn norm(tensors: &mut Tensors<'_>, name: &str, width: usize, eps: f32) -> Result<Norm, ModelError> {
+pub(super) fn norm(
+    tensors: &mut Tensors<'_>,
+    name: &str,
+    width: usize,
+    eps: f32,
+) -> Result<Norm, ModelError> {
     let weight = tensors.require(&format!("{name}.weight"), &[width], Role::Norm)?;
     Ok(Norm { weight, eps })
 }

@@ -1,8 +1,6 @@
 //! A file that makes no model is refused with the key or tensor, what was expected and what was found.
 
-mod common;
-
-use common::{Edit, edited};
+use crate::edits::{Edit, edited};
 use turbospark_format::Value;
 
 const LLAMA: &str = "llama-a-f32.gguf";
@@ -18,11 +16,7 @@ fn cases() -> Vec<Case> {
     use Edit::{Add, Reshape, Set, Unset, Without};
     vec![
         (LLAMA, vec![Unset("general.architecture")], &["general.architecture", "missing"]),
-        (
-            LLAMA,
-            vec![Set("general.architecture", text("mamba"))],
-            &["mamba", "gemma3, llama, qwen2, qwen3"],
-        ),
+        (LLAMA, vec![Set("general.architecture", text("mamba"))], &["mamba", "gemma3, llama, qwen2, qwen3"]),
         (LLAMA, vec![Set("general.architecture", Value::U32(1))], &["general.architecture"]),
         (LLAMA, vec![Unset("llama.block_count")], &["llama.block_count", "missing"]),
         (LLAMA, vec![Unset("llama.embedding_length")], &["llama.embedding_length"]),
@@ -33,13 +27,20 @@ fn cases() -> Vec<Case> {
         (LLAMA, vec![Set("llama.block_count", text("four"))], &["llama.block_count"]),
         (LLAMA, vec![Set("llama.attention.head_count", Value::U32(0))], &["head_count", "0", "at least 1"]),
         (LLAMA, vec![Set("llama.attention.head_count_kv", Value::U32(0))], &["head_count_kv", "at least 1"]),
-        (LLAMA, vec![Set("llama.attention.head_count_kv", Value::U32(3))], &["head_count_kv", "3", "divisor", "4"]),
+        (
+            LLAMA,
+            vec![Set("llama.attention.head_count_kv", Value::U32(3))],
+            &["head_count_kv", "3", "divisor", "4"],
+        ),
         (LLAMA, vec![Set("llama.attention.key_length", Value::U32(31))], &["key_length", "31", "even"]),
         (LLAMA, vec![Set("llama.attention.value_length", Value::U32(16))], &["value_length", "16", "32"]),
         (LLAMA, vec![Set("llama.rope.dimension_count", Value::U32(16))], &["dimension_count", "16", "32"]),
         (
             LLAMA,
-            vec![Set("llama.attention.head_count", Value::U64(1 << 62)), Unset("llama.attention.head_count_kv")],
+            vec![
+                Set("llama.attention.head_count", Value::U64(1 << 62)),
+                Unset("llama.attention.head_count_kv"),
+            ],
             &["head_count"],
         ),
         (LLAMA, vec![Set("llama.embedding_length", Value::U64(u64::MAX))], &["token_embd.weight"]),
@@ -51,7 +52,11 @@ fn cases() -> Vec<Case> {
             &["layer_norm_rms_epsilon", "NaN"],
         ),
         (LLAMA, vec![Set("llama.rope.freq_base", Value::F32(-1.0))], &["rope.freq_base", "-1"]),
-        (LLAMA, vec![Set("llama.rope.scaling.type", text("yarn"))], &["not yet", "yarn", "llama.rope.scaling.type"]),
+        (
+            LLAMA,
+            vec![Set("llama.rope.scaling.type", text("yarn"))],
+            &["not yet", "yarn", "llama.rope.scaling.type"],
+        ),
         (LLAMA, vec![Set("llama.rope.scaling.attn_factor", Value::F32(1.5))], &["not yet", "attn_factor"]),
         (
             LLAMA,
@@ -75,7 +80,11 @@ fn cases() -> Vec<Case> {
         (LLAMA, vec![Add("rope_freqs.weight", &[8])], &["rope_freqs.weight", "[8]", "[16]"]),
         ("qwen2-a-f32.gguf", vec![Without("blk.0.attn_v.bias")], &["blk.0.attn_v.bias", "missing"]),
         ("qwen2-a-f32.gguf", vec![Add("blk.0.attn_output.bias", &[64])], &["blk.0.attn_output.bias"]),
-        ("qwen3-a-f32.gguf", vec![Without("blk.3.attn_q_norm.weight")], &["blk.3.attn_q_norm.weight", "[64]"]),
+        (
+            "qwen3-a-f32.gguf",
+            vec![Without("blk.3.attn_q_norm.weight")],
+            &["blk.3.attn_q_norm.weight", "[64]"],
+        ),
         ("qwen3-a-f32.gguf", vec![Unset("qwen3.attention.key_length")], &["value_length", "64", "16"]),
         ("gemma3-a-f32.gguf", vec![Without("blk.0.post_ffw_norm.weight")], &["blk.0.post_ffw_norm.weight"]),
         (

@@ -6,13 +6,13 @@ use turbospark_format::{BlockType, Gguf, GgufWriter, Value};
 use turbospark_model::{ModelError, ModelSpec};
 
 /// A fixture of `testdata/oracle`.
-pub fn fixture(file: &str) -> Gguf {
+pub(crate) fn fixture(file: &str) -> Gguf {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../testdata/oracle").join(file);
     Gguf::open(path).unwrap()
 }
 
 /// One change to a file.
-pub enum Edit {
+pub(crate) enum Edit {
     /// Sets a key.
     Set(&'static str, Value),
     /// Leaves a key out.
@@ -26,7 +26,7 @@ pub enum Edit {
 }
 
 /// The spec of `file` after `edits`.
-pub fn edited(file: &str, edits: &[Edit]) -> Result<ModelSpec, ModelError> {
+pub(crate) fn edited(file: &str, edits: &[Edit]) -> Result<ModelSpec, ModelError> {
     let source = fixture(file);
     let mut writer = GgufWriter::new();
     for (key, value) in source.metadata().iter() {

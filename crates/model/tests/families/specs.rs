@@ -1,8 +1,6 @@
 //! The spec of each family's fixture says what the checkpoint's configuration says.
 
-mod common;
-
-use common::{Edit, edited, fixture};
+use crate::edits::{Edit, edited, fixture};
 use turbospark_format::Value;
 use turbospark_model::{Activation, Attention, FeedForward, Layer, Mixer, ModelSpec, Pairing, Role};
 
@@ -120,7 +118,10 @@ fn bytes_by_role_add_up_to_the_files_tensors() {
         let gguf = fixture(file);
         let spec = ModelSpec::from_gguf(&gguf).unwrap();
         let by_role = spec.bytes_by_role(&gguf);
-        assert_eq!(by_role.iter().map(|r| r.1).sum::<u64>(), gguf.tensors().iter().map(|t| t.bytes).sum::<u64>());
+        assert_eq!(
+            by_role.iter().map(|r| r.1).sum::<u64>(),
+            gguf.tensors().iter().map(|t| t.bytes).sum::<u64>()
+        );
         assert!(by_role.is_sorted_by(|a, b| a.1 >= b.1));
         assert_eq!(by_role.iter().any(|r| r.0 == Role::Head), !file.starts_with("gemma3"), "{file}");
     }
