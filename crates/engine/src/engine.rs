@@ -22,7 +22,7 @@ const ACTIVATION_BYTES: usize = 48 << 20;
 const MAX_CONTEXT: usize = 1 << 24;
 
 /// How an engine is opened. `EngineOptions::default()` suits a model that fits in memory.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct EngineOptions {
     /// Threads that compute; default: the physical cores this process may use.
     pub threads: Option<usize>,
@@ -218,7 +218,11 @@ impl Engine {
             let start = rows.len();
             starts.push(start);
             let first = part.sequence.len;
-            rows.extend(part.tokens.iter().zip(first..).map(|(&token, position)| Row { token, sequence, position }));
+            rows.extend(part.tokens.iter().zip(first..).map(|(&token, position)| Row {
+                token,
+                sequence,
+                position,
+            }));
             match part.wanted {
                 Wanted::Nothing => {}
                 Wanted::Last => wanted.push(rows.len() - 1),

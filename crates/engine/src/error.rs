@@ -25,7 +25,9 @@ pub enum EngineError {
     EmptyPrompt,
 
     /// More tokens than the context has room for.
-    #[error("{tokens} tokens don't fit the context of {context}: shorten the prompt or open the engine with a larger context")]
+    #[error(
+        "{tokens} tokens don't fit the context of {context}: shorten the prompt or open the engine with a larger context"
+    )]
     ContextFull {
         /// Positions that would be used.
         tokens: usize,
@@ -52,7 +54,9 @@ pub enum EngineError {
     },
 
     /// A row's logits are not numbers: the file's weights are damaged, or the arithmetic is.
-    #[error("the logit of token {token} is {value}: the model's weights are damaged, or this file's format is misread")]
+    #[error(
+        "the logit of token {token} is {value}: the model's weights are damaged, or this file's format is misread"
+    )]
     NonFiniteLogit {
         /// First token with such a logit.
         token: usize,
@@ -76,7 +80,9 @@ pub enum EngineError {
     },
 
     /// A tensor whose bytes don't make the values its shape says.
-    #[error("tensor `{name}` can't be used as {block_type} of shape {shape:?}: its rows are not whole blocks")]
+    #[error(
+        "tensor `{name}` can't be used as {block_type} of shape {shape:?}: its rows are not whole blocks"
+    )]
     BadTensor {
         /// The tensor.
         name: String,

@@ -101,7 +101,11 @@ impl Session {
     ///
     /// # Errors
     /// As [`Engine::forward`] and [`Engine::tokenizer`]; sampling parameters out of range.
-    pub fn generate(&mut self, prompt: &[u32], options: GenerateOptions) -> Result<Generation<'_>, EngineError> {
+    pub fn generate(
+        &mut self,
+        prompt: &[u32],
+        options: GenerateOptions,
+    ) -> Result<Generation<'_>, EngineError> {
         Generation::start(&self.engine, &mut self.state, prompt, options)
     }
 }

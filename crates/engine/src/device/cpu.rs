@@ -11,7 +11,7 @@ use turbospark_kernels::{
     AttnParams, AttnRow, AttnScratch, Cpu, KvKind, KvLayer, Mat, MatJob, MatScratch, Pairing, RopeRows,
 };
 use turbospark_model::{
-    Activation, Attention, Embedding, Linear, Mixer, ModelSpec, Norm, Rope, TensorRef, Role,
+    Activation, Attention, Embedding, Linear, Mixer, ModelSpec, Norm, Role, Rope, TensorRef,
 };
 
 use super::Device;
@@ -240,7 +240,14 @@ impl Device for CpuDevice {
         }
     }
 
-    fn cache(&mut self, layer: usize, rows: &[Row], caches: &mut [&mut CpuCache], k: &CpuBuffer, v: &CpuBuffer) {
+    fn cache(
+        &mut self,
+        layer: usize,
+        rows: &[Row],
+        caches: &mut [&mut CpuCache],
+        k: &CpuBuffer,
+        v: &CpuBuffer,
+    ) {
         // Consecutive rows of one sequence are written as one piece.
         let mut start = 0;
         for piece in rows.chunk_by(|a, b| a.sequence == b.sequence) {

@@ -40,7 +40,14 @@ pub trait Device {
     fn rope(&mut self, attention: &Attention, x: &mut Self::Buffer);
 
     /// Writes `k` and `v` `[rows, n_kv_heads * head_dim]` at the rows' positions of their sequences' caches.
-    fn cache(&mut self, layer: usize, rows: &[Row], caches: &mut [&mut Self::Cache], k: &Self::Buffer, v: &Self::Buffer);
+    fn cache(
+        &mut self,
+        layer: usize,
+        rows: &[Row],
+        caches: &mut [&mut Self::Cache],
+        k: &Self::Buffer,
+        v: &Self::Buffer,
+    );
 
     /// Attention of each row over its sequence up to its own position: `out` has the shape of `q`, `[rows, n_heads *
     /// head_dim]`.

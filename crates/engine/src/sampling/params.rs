@@ -62,8 +62,18 @@ impl SamplingParams {
         range("min_p", self.min_p, (0.0..=1.0).contains(&self.min_p), "from 0 to 1")?;
         let r = self.repetition_penalty;
         range("repetition_penalty", r, r.is_finite() && r > 0.0, "a finite number above 0")?;
-        range("presence_penalty", self.presence_penalty, self.presence_penalty.is_finite(), "a finite number")?;
-        range("frequency_penalty", self.frequency_penalty, self.frequency_penalty.is_finite(), "a finite number")?;
+        range(
+            "presence_penalty",
+            self.presence_penalty,
+            self.presence_penalty.is_finite(),
+            "a finite number",
+        )?;
+        range(
+            "frequency_penalty",
+            self.frequency_penalty,
+            self.frequency_penalty.is_finite(),
+            "a finite number",
+        )?;
         for &(token, bias) in &self.logit_bias {
             range("logit_bias", bias, bias < f32::INFINITY, "a finite number, or -inf to forbid the token")?;
             if token as usize >= n_vocab {
