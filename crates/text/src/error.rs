@@ -87,6 +87,15 @@ pub enum TextError {
         text: String,
     },
 
+    /// A text is too long to be indexed.
+    #[error("a text of {bytes} bytes is too long to be tokenised at once; the limit is {limit}")]
+    TooLong {
+        /// Bytes of the text.
+        bytes: usize,
+        /// The most that is accepted.
+        limit: usize,
+    },
+
     /// A file can't be read.
     #[error("can't read {path}: {source}", path = path.display())]
     Io {
