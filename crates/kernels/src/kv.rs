@@ -10,7 +10,7 @@ use half::f16;
 use half::slice::{HalfBitsSliceExt, HalfFloatSliceExt};
 
 /// Positions in a page. Attention cuts a context at multiples of it.
-pub const PAGE: usize = 64;
+pub(crate) const PAGE: usize = 64;
 
 /// The number format of a cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
