@@ -1,0 +1,283 @@
+//! [`Engine`]: an opened model that any number of sequences share.
+//!
+//! Invariant: requests are checked before anything is computed, so a refused one leaves its sequences as they were.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use turbospark_format::Gguf;
+use turbospark_kernels::default_threads;
+use turbospark_model::ModelSpec;
+use turbospark_text::{Specials, Tokenizer};
+
+use crate::device::{CpuCache, CpuDevice};
+use crate::forward::{Forward, Row};
+use crate::{EngineError, KvKind, Session, tokenizer::TokenizerTask};
+
+/// Rows of a prompt that are fed at a time, where activations allow it.
+const PREFILL_CHUNK: usize = 512;
+/// Bytes of activations that the chunk is chosen for.
+const ACTIVATION_BYTES: usize = 48 << 20;
+/// Positions are exact in f32 up to here.
+const MAX_CONTEXT: usize = 1 << 24;
+
+/// How an engine is opened. `EngineOptions::default()` suits a model that fits in memory.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct EngineOptions {
+    /// Threads that compute; default: the physical cores this process may use.
+    pub threads: Option<usize>,
+    /// Positions a sequence can hold; default: what the model was trained for. Memory is taken as they are used.
+    pub context: Option<usize>,
+    /// Number format of the KV cache.
+    pub kv: KvKind,
+    /// Prompt rows fed at a time; default: 512, fewer for very wide models.
+    pub prefill_chunk: Option<usize>,
+}
+
+/// An opened model. Clones share it.
+#[derive(Clone)]
+pub struct Engine {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    gguf: Arc<Gguf>,
+    spec: ModelSpec,
+    forward: Mutex<Forward<CpuDevice>>,
+    tokenizer: TokenizerTask,
+    threads: usize,
+    context: usize,
+    chunk: usize,
+    kv: KvKind,
+}
+
+/// One sequence's cached keys and values.
+pub struct Sequence {
+    cache: CpuCache,
+    len: usize,
+}
+
+impl Sequence {
+    /// Positions in the cache.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether nothing has been fed.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Forgets everything from position `len` on; does nothing where the sequence is shorter.
+    pub fn truncate(&mut self, len: usize) {
+        if len < self.len {
+            self.len = len;
+            self.cache.truncate(len);
+        }
+    }
+}
+
+/// Rows of a [`Part`] whose logits are wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wanted {
+    /// None: the tokens only fill the cache.
+    Nothing,
+    /// The last row: what follows the tokens.
+    Last,
+    /// Every row.
+    All,
+}
+
+/// Tokens to feed to one sequence as part of a batch.
+pub struct Part<'a> {
+    /// Where they go; each sequence appears once in a batch.
+    pub sequence: &'a mut Sequence,
+    /// The tokens, at least one.
+    pub tokens: &'a [u32],
+    /// Which of their rows are turned to logits.
+    pub wanted: Wanted,
+}
+
+impl Engine {
+    /// Opens a GGUF file, or the split set that the named shard belongs to.
+    ///
+    /// The tokenizer is built on another thread meanwhile; [`Engine::tokenizer`] waits for it.
+    ///
+    /// # Errors
+    /// A file that can't be read, is no GGUF, or is of an architecture that can't be run; a context of 0.
+    pub fn open(path: impl AsRef<Path>, options: EngineOptions) -> Result<Engine, EngineError> {
+        Engine::from_gguf(Gguf::open(path)?, options)
+    }
+
+    /// As [`Engine::open`], with a file that is open already.
+    ///
+    /// # Errors
+    /// As [`Engine::open`].
+    pub fn from_gguf(gguf: Gguf, options: EngineOptions) -> Result<Engine, EngineError> {
+        let gguf = Arc::new(gguf);
+        let tokenizer = TokenizerTask::start(&gguf);
+        let spec = ModelSpec::from_gguf(&gguf)?;
+        for tensor in gguf.tensors() {
+            gguf.prefetch(tensor);
+        }
+        let context = options.context.unwrap_or(spec.context_length.min(MAX_CONTEXT));
+        if context == 0 || context > MAX_CONTEXT {
+            return Err(EngineError::BadContext { context, limit: MAX_CONTEXT });
+        }
+        let row_bytes = Forward::<CpuDevice>::row_width(&spec) * size_of::<f32>();
+        let chunk = (ACTIVATION_BYTES / row_bytes.max(1)).clamp(32, PREFILL_CHUNK);
+        let device = CpuDevice::new(gguf.clone(), &spec, options.threads.unwrap_or_else(default_threads))?;
+        let shared = Shared {
+            gguf,
+            spec,
+            tokenizer,
+            threads: device.threads(),
+            forward: Mutex::new(Forward::new(device)),
+            context,
+            chunk: options.prefill_chunk.unwrap_or(chunk).max(1),
+            kv: options.kv,
+        };
+        Ok(Engine { shared: Arc::new(shared) })
+    }
+
+    /// The model as data.
+    pub fn spec(&self) -> &ModelSpec {
+        &self.shared.spec
+    }
+
+    /// The file.
+    pub fn gguf(&self) -> &Gguf {
+        &self.shared.gguf
+    }
+
+    /// Threads that compute.
+    pub fn threads(&self) -> usize {
+        self.shared.threads
+    }
+
+    /// Positions a sequence can hold.
+    pub fn context(&self) -> usize {
+        self.shared.context
+    }
+
+    /// Prompt rows that are fed at a time.
+    pub fn prefill_chunk(&self) -> usize {
+        self.shared.chunk
+    }
+
+    /// Bytes that the KV cache of one sequence of `positions` positions takes.
+    pub fn kv_bytes(&self, positions: usize) -> u64 {
+        CpuCache::bytes_for(self.spec(), self.shared.kv, positions)
+    }
+
+    /// The file's tokenizer.
+    ///
+    /// # Errors
+    /// Metadata that makes no tokenizer. A model without one can still be fed token ids.
+    pub fn tokenizer(&self) -> Result<&Tokenizer, EngineError> {
+        self.shared.tokenizer.get()
+    }
+
+    /// Tokens of `text`, with BOS and EOS as the file's rules say; text that looks like a special token stays text.
+    ///
+    /// # Errors
+    /// As [`Engine::tokenizer`].
+    pub fn encode(&self, text: &str) -> Result<Vec<u32>, EngineError> {
+        Ok(self.tokenizer()?.encode(text, Specials { add_bos_eos: true, parse: false })?)
+    }
+
+    /// A conversation that keeps its prefix in the KV cache.
+    pub fn session(&self) -> Session {
+        Session::new(self.clone())
+    }
+
+    /// An empty sequence, for callers that feed tokens themselves.
+    pub fn sequence(&self) -> Sequence {
+        Sequence { cache: CpuCache::new(self.spec(), self.shared.kv), len: 0 }
+    }
+
+    /// Feeds the parts as one batch and calls `sink(part, row, logits)` for each wanted row, in order; rows count from
+    /// 0 in each part. A row's logits `[n_vocab]` are the same bits whatever stands beside it.
+    ///
+    /// # Errors
+    /// A part without tokens, a token outside the vocabulary, more tokens than the context has room for: nothing is
+    /// fed then.
+    pub fn forward(
+        &self,
+        parts: &mut [Part<'_>],
+        mut sink: impl FnMut(usize, usize, &mut [f32]),
+    ) -> Result<(), EngineError> {
+        if parts.is_empty() {
+            return Ok(());
+        }
+        for part in parts.iter() {
+            self.check(part.sequence.len, part.tokens)?;
+        }
+        let (mut rows, mut wanted, mut starts) = (Vec::new(), Vec::new(), Vec::new());
+        for (sequence, part) in parts.iter().enumerate() {
+            let start = rows.len();
+            starts.push(start);
+            let first = part.sequence.len;
+            rows.extend(part.tokens.iter().zip(first..).map(|(&token, position)| Row {
+                token,
+                sequence,
+                position,
+            }));
+            match part.wanted {
+                Wanted::Nothing => {}
+                Wanted::Last => wanted.push(rows.len() - 1),
+                Wanted::All => wanted.extend(start..rows.len()),
+            }
+        }
+        let mut caches: Vec<&mut CpuCache> = parts.iter_mut().map(|p| &mut p.sequence.cache).collect();
+        let mut forward = self.shared.forward.lock().unwrap_or_else(PoisonError::into_inner);
+        forward.run(self.spec(), &rows, &mut caches, &wanted, &mut |row, logits| {
+            let part = rows[row].sequence;
+            sink(part, row - starts[part], logits);
+        });
+        for part in parts {
+            part.sequence.len += part.tokens.len();
+        }
+        Ok(())
+    }
+
+    /// Feeds `tokens` to one sequence, `chunk` rows at a time ([`Engine::prefill_chunk`] if `None`), and calls
+    /// `sink(row, logits)` for each wanted row.
+    ///
+    /// # Errors
+    /// As [`Engine::forward`].
+    pub fn feed(
+        &self,
+        sequence: &mut Sequence,
+        tokens: &[u32],
+        chunk: Option<usize>,
+        wanted: Wanted,
+        mut sink: impl FnMut(usize, &mut [f32]),
+    ) -> Result<(), EngineError> {
+        self.check(sequence.len, tokens)?;
+        let chunk = chunk.unwrap_or(self.shared.chunk).max(1);
+        for start in (0..tokens.len()).step_by(chunk) {
+            let end = (start + chunk).min(tokens.len());
+            let wanted = if wanted == Wanted::Last && end < tokens.len() { Wanted::Nothing } else { wanted };
+            let part = Part { sequence: &mut *sequence, tokens: &tokens[start..end], wanted };
+            self.forward(&mut [part], |_, row, logits| sink(start + row, logits))?;
+        }
+        Ok(())
+    }
+
+    /// Whether `tokens` can follow `used` positions.
+    pub(crate) fn check(&self, used: usize, tokens: &[u32]) -> Result<(), EngineError> {
+        let (n_vocab, context) = (self.spec().n_vocab, self.context());
+        if tokens.is_empty() {
+            return Err(EngineError::EmptyPrompt);
+        }
+        if let Some(&token) = tokens.iter().find(|&&t| t as usize >= n_vocab) {
+            return Err(EngineError::TokenOutOfRange { token, n_vocab });
+        }
+        let used = used.saturating_add(tokens.len());
+        if used > context {
+            return Err(EngineError::ContextFull { tokens: used, context });
+        }
+        Ok(())
+    }
+}

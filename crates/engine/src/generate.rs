@@ -1,0 +1,202 @@
+//! [`Generation`]: tokens and text, one step at a time, until something ends it.
+//!
+//! Invariant: the pieces' texts together are the answer, without half characters, stop tokens and anything from a stop
+//! string on; after the last piece [`Generation::finish_reason`] says why it ended.
+
+use std::time::{Duration, Instant};
+
+use turbospark_text::{DecodeStream, StopStrings};
+
+use crate::session::State;
+use crate::{CancelFlag, Engine, EngineError, Sampler, SamplingParams};
+
+/// What to generate and when to stop.
+#[derive(Debug, Clone, Default)]
+pub struct GenerateOptions {
+    /// How tokens are chosen.
+    pub sampling: SamplingParams,
+    /// Most tokens to generate; `None`: until the context is full.
+    pub max_tokens: Option<usize>,
+    /// Texts that end the answer; they are not part of it.
+    pub stop: Vec<String>,
+    /// Goes on after the tokens that the file says end a turn.
+    pub ignore_stop_tokens: bool,
+    /// Stops the prompt between chunks and the answer between tokens.
+    pub cancel: CancelFlag,
+}
+
+/// Why a generation ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FinishReason {
+    /// The model ended its turn with this token.
+    StopToken(u32),
+    /// A stop string appeared.
+    StopString,
+    /// `max_tokens` were generated, or the context is full.
+    Length,
+    /// The cancel flag was raised.
+    Cancelled,
+}
+
+/// One step of a generation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Piece {
+    /// The token generated; `None` in a last piece that only carries text held back before.
+    pub token: Option<u32>,
+    /// Text that is certain now; empty while a character or a possible stop string is incomplete.
+    pub text: String,
+}
+
+/// Counts and times of a generation.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct GenerationStats {
+    /// Prompt tokens that were fed; those kept from before are not among them.
+    pub prefill_tokens: usize,
+    /// Time to feed them.
+    pub prefill: Duration,
+    /// Tokens generated, a stop token included.
+    pub decode_tokens: usize,
+    /// Time from the end of the prompt to the last token, without the caller's own between steps.
+    pub decode: Duration,
+    /// From the start of the call to the first token; zero before it.
+    pub time_to_first_token: Duration,
+}
+
+impl GenerationStats {
+    /// Prompt tokens per second; 0 if there were none.
+    pub fn prefill_rate(&self) -> f64 {
+        rate(self.prefill_tokens, self.prefill)
+    }
+
+    /// Generated tokens per second; 0 if there were none.
+    pub fn decode_rate(&self) -> f64 {
+        rate(self.decode_tokens, self.decode)
+    }
+}
+
+fn rate(tokens: usize, time: Duration) -> f64 {
+    if time.is_zero() { 0.0 } else { tokens as f64 / time.as_secs_f64() }
+}
+
+/// A running generation: an iterator over its pieces.
+pub struct Generation<'s> {
+    engine: &'s Engine,
+    state: &'s mut State,
+    sampler: Sampler,
+    stream: DecodeStream<'s>,
+    stops: StopStrings,
+    stop_tokens: &'s [u32],
+    max_tokens: usize,
+    cancel: CancelFlag,
+    /// Sampled and not fed: that is done when another token is asked for.
+    unfed: Option<u32>,
+    finished: Option<FinishReason>,
+    failed: bool,
+    started: Instant,
+    stats: GenerationStats,
+}
+
+impl<'s> Generation<'s> {
+    pub(crate) fn start(
+        engine: &'s Engine,
+        state: &'s mut State,
+        prompt: &[u32],
+        options: GenerateOptions,
+    ) -> Result<Self, EngineError> {
+        let started = Instant::now();
+        let mut sampler = Sampler::new(options.sampling, engine.spec().n_vocab)?;
+        let tokenizer = engine.tokenizer()?;
+        let (prefill_tokens, finished) = match state.prompt(engine, prompt, &options.cancel) {
+            Ok(fed) => (fed, None),
+            Err(EngineError::Cancelled { fed, .. }) => (fed, Some(FinishReason::Cancelled)),
+            Err(e) => return Err(e),
+        };
+        sampler.observe_prompt(prompt);
+        let max_tokens = options.max_tokens.unwrap_or(usize::MAX);
+        Ok(Generation {
+            engine,
+            state,
+            sampler,
+            stream: tokenizer.stream_continuation(),
+            stops: StopStrings::new(&options.stop),
+            stop_tokens: if options.ignore_stop_tokens { &[] } else { tokenizer.stop_tokens() },
+            max_tokens,
+            cancel: options.cancel,
+            unfed: None,
+            finished: finished.or((max_tokens == 0).then_some(FinishReason::Length)),
+            failed: false,
+            started,
+            stats: GenerationStats { prefill_tokens, prefill: started.elapsed(), ..Default::default() },
+        })
+    }
+
+    /// Why it ended; `None` while it runs, and after an error.
+    pub fn finish_reason(&self) -> Option<&FinishReason> {
+        self.finished.as_ref()
+    }
+
+    /// Counts and times so far.
+    pub fn stats(&self) -> GenerationStats {
+        self.stats
+    }
+
+    /// The next token: feeds the one before it and samples.
+    fn sample(&mut self) -> Result<u32, EngineError> {
+        if let Some(token) = self.unfed.take() {
+            self.state.feed(self.engine, &[token], &CancelFlag::new())?;
+        }
+        let token = self.sampler.sample(&mut self.state.logits)?;
+        self.unfed = Some(token);
+        Ok(token)
+    }
+
+    fn step(&mut self) -> Result<Option<Piece>, EngineError> {
+        if self.cancel.is_cancelled() {
+            return Ok(self.finish(FinishReason::Cancelled, None, String::new()));
+        }
+        let step = Instant::now();
+        let token = self.sample()?;
+        self.stats.decode += step.elapsed();
+        self.stats.decode_tokens += 1;
+        if self.stats.decode_tokens == 1 {
+            self.stats.time_to_first_token = self.started.elapsed();
+        }
+        if self.stop_tokens.binary_search(&token).is_ok() {
+            return Ok(self.finish(FinishReason::StopToken(token), None, String::new()));
+        }
+        let text = self.stops.push(self.stream.push(token));
+        if self.stops.stopped() {
+            self.finished = Some(FinishReason::StopString);
+        } else if self.stats.decode_tokens >= self.max_tokens
+            || self.state.tokens.len() >= self.engine.context()
+        {
+            return Ok(self.finish(FinishReason::Length, Some(token), text));
+        }
+        Ok(Some(Piece { token: Some(token), text }))
+    }
+
+    /// Ends for `reason` with what was held back; a stop string that completes only now wins.
+    fn finish(&mut self, reason: FinishReason, token: Option<u32>, mut text: String) -> Option<Piece> {
+        text += &self.stops.push(self.stream.finish());
+        let stopped = self.stops.stopped();
+        if !stopped {
+            text += &self.stops.finish();
+        }
+        self.finished = Some(if stopped { FinishReason::StopString } else { reason });
+        (token.is_some() || !text.is_empty()).then_some(Piece { token, text })
+    }
+}
+
+impl Iterator for Generation<'_> {
+    type Item = Result<Piece, EngineError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.finished.is_some() || self.failed {
+            return None;
+        }
+        let step = self.step();
+        self.failed = step.is_err();
+        step.transpose()
+    }
+}

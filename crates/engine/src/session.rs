@@ -1,0 +1,158 @@
+//! [`Session`]: one sequence with the tokens that its cache holds.
+//!
+//! Invariant: `tokens` are exactly what the cache holds, also after an error or a cancelled prompt, so the next prompt can
+//! keep their common prefix.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::engine::{Part, Sequence, Wanted};
+use crate::generate::{GenerateOptions, Generation};
+use crate::{Engine, EngineError};
+
+/// Stops prompts and generations from another thread. Clones share the flag.
+#[derive(Debug, Clone, Default)]
+pub struct CancelFlag(Arc<AtomicBool>);
+
+impl CancelFlag {
+    /// A flag that is not raised.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Asks whoever holds the flag to stop at the next token or prompt chunk.
+    pub fn cancel(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Lowers the flag for the next run.
+    pub fn reset(&self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
+
+    /// Whether the flag is raised.
+    pub fn is_cancelled(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// A conversation: a KV cache, the tokens in it, and the logits that follow them.
+pub struct Session {
+    engine: Engine,
+    state: State,
+}
+
+/// What changes in a session, apart from the engine that a running generation borrows beside it.
+pub(crate) struct State {
+    sequence: Sequence,
+    pub(crate) tokens: Vec<u32>,
+    /// `[n_vocab]` after the token fed last; the sampler may have changed them.
+    pub(crate) logits: Vec<f32>,
+}
+
+impl Session {
+    pub(crate) fn new(engine: Engine) -> Session {
+        let state = State { sequence: engine.sequence(), tokens: Vec::new(), logits: Vec::new() };
+        Session { engine, state }
+    }
+
+    /// The engine that the session runs on.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// Tokens in the cache.
+    pub fn tokens(&self) -> &[u32] {
+        &self.state.tokens
+    }
+
+    /// Logits `[n_vocab]` of what follows the tokens fed last; empty before the first. A generation leaves them with
+    /// its biases and penalties applied.
+    pub fn logits(&self) -> &[f32] {
+        &self.state.logits
+    }
+
+    /// Forgets everything.
+    pub fn reset(&mut self) {
+        self.state.truncate(0);
+        self.state.logits.clear();
+    }
+
+    /// Appends `tokens`.
+    ///
+    /// # Errors
+    /// As [`Engine::forward`].
+    pub fn feed(&mut self, tokens: &[u32]) -> Result<(), EngineError> {
+        self.state.feed(&self.engine, tokens, &CancelFlag::new())
+    }
+
+    /// Makes `tokens` the session's contents: what the cache has in common with them stays, the rest is replaced.
+    /// Returns how many tokens were fed, at least the last.
+    ///
+    /// # Errors
+    /// As [`Engine::forward`]; the session then stays as it was.
+    pub fn prompt(&mut self, tokens: &[u32]) -> Result<usize, EngineError> {
+        self.state.prompt(&self.engine, tokens, &CancelFlag::new())
+    }
+
+    /// Starts to generate after `prompt`, which replaces the session's contents as [`Session::prompt`] does.
+    ///
+    /// The prompt is fed before this returns; each step of the iterator then generates one token.
+    ///
+    /// # Errors
+    /// As [`Engine::forward`] and [`Engine::tokenizer`]; sampling parameters out of range.
+    pub fn generate(
+        &mut self,
+        prompt: &[u32],
+        options: GenerateOptions,
+    ) -> Result<Generation<'_>, EngineError> {
+        Generation::start(&self.engine, &mut self.state, prompt, options)
+    }
+}
+
+impl State {
+    /// As [`Session::prompt`], with a flag that is looked at between chunks; what was fed before it was raised stays.
+    pub(crate) fn prompt(
+        &mut self,
+        engine: &Engine,
+        tokens: &[u32],
+        cancel: &CancelFlag,
+    ) -> Result<usize, EngineError> {
+        let common = self.tokens.iter().zip(tokens).take_while(|(a, b)| a == b).count();
+        // The last token has to be fed in any case: its logits are wanted.
+        let kept = common.min(tokens.len().saturating_sub(1));
+        engine.check(kept, &tokens[kept..])?;
+        self.truncate(kept);
+        self.feed(engine, &tokens[kept..], cancel)?;
+        Ok(tokens.len() - kept)
+    }
+
+    pub(crate) fn feed(
+        &mut self,
+        engine: &Engine,
+        tokens: &[u32],
+        cancel: &CancelFlag,
+    ) -> Result<(), EngineError> {
+        engine.check(self.tokens.len(), tokens)?;
+        let mut fed = 0;
+        for chunk in tokens.chunks(engine.prefill_chunk()) {
+            if cancel.is_cancelled() {
+                return Err(EngineError::Cancelled { fed, tokens: tokens.len() });
+            }
+            fed += chunk.len();
+            let wanted = if fed == tokens.len() { Wanted::Last } else { Wanted::Nothing };
+            let part = Part { sequence: &mut self.sequence, tokens: chunk, wanted };
+            engine.forward(&mut [part], |_, _, logits| {
+                self.logits.clear();
+                self.logits.extend_from_slice(logits);
+            })?;
+            self.tokens.extend_from_slice(chunk);
+        }
+        Ok(())
+    }
+
+    fn truncate(&mut self, len: usize) {
+        self.sequence.truncate(len);
+        self.tokens.truncate(len);
+    }
+}

@@ -1,0 +1,104 @@
+//! A row's logits are the same bits whatever stands beside it.
+
+use turbospark_engine::{Engine, EngineOptions, KvKind, Part, Wanted};
+
+use crate::fixtures::{FLOAT, description, ids, logits, open};
+
+fn bits(logits: &[f32]) -> Vec<u32> {
+    logits.iter().map(|x| x.to_bits()).collect()
+}
+
+fn prompt(name: &str, p: usize) -> Vec<u32> {
+    ids(&description(name)["prompts"][p]["ids"])
+}
+
+/// Every fixture, float and quantised, with its name and file.
+fn files() -> Vec<(String, String)> {
+    let mut files: Vec<_> = FLOAT.iter().map(|n| ((*n).to_owned(), format!("{n}-f32.gguf"))).collect();
+    for kind in ["f16", "bf16"] {
+        files.push(("llama_16-a".to_owned(), format!("llama_16-a-{kind}.gguf")));
+    }
+    for kind in ["q8_0", "q4_0", "q4_k_m", "q3_k_m", "q2_k", "iq4_xs"] {
+        files.push(("llama_q-a".to_owned(), format!("llama_q-a-{kind}.gguf")));
+    }
+    files
+}
+
+fn options(threads: usize, kv: KvKind) -> EngineOptions {
+    EngineOptions { threads: Some(threads), kv, ..EngineOptions::default() }
+}
+
+#[test]
+fn chunks_and_threads_change_no_bit() {
+    for (name, file) in files() {
+        let tokens = prompt(&name, 2);
+        for kv in [KvKind::F16, KvKind::F32] {
+            let whole = bits(&logits(&open(&file, options(1, kv)), &tokens, tokens.len()));
+            for threads in [1, 2, 3] {
+                let engine = open(&file, options(threads, kv));
+                for chunk in [1, 7, 64, tokens.len()] {
+                    let ours = bits(&logits(&engine, &tokens, chunk));
+                    assert_eq!(ours, whole, "{file}, {kv:?}, {threads} threads, chunks of {chunk}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn other_sequences_in_the_batch_change_no_bit() {
+    for (name, file) in files() {
+        for kv in [KvKind::F16, KvKind::F32] {
+            let engine = open(&file, options(2, kv));
+            let prompts: Vec<Vec<u32>> = (0..3).map(|p| prompt(&name, p)).collect();
+            let alone: Vec<_> = prompts.iter().map(|p| bits(&logits(&engine, p, p.len()))).collect();
+            assert_eq!(together(&engine, &prompts), alone, "{file}, {kv:?}");
+        }
+    }
+}
+
+/// Logits of all rows of `prompts`, fed side by side in uneven steps.
+fn together(engine: &Engine, prompts: &[Vec<u32>]) -> Vec<Vec<u32>> {
+    let mut sequences: Vec<_> = prompts.iter().map(|_| engine.sequence()).collect();
+    let mut all = vec![Vec::new(); prompts.len()];
+    let mut step = 1;
+    loop {
+        let (mut parts, mut who) = (Vec::new(), Vec::new());
+        for (i, (sequence, prompt)) in sequences.iter_mut().zip(prompts).enumerate() {
+            let from = sequence.len();
+            let to = (from + step + 3 * i).min(prompt.len());
+            if from < to {
+                who.push(i);
+                parts.push(Part { sequence, tokens: &prompt[from..to], wanted: Wanted::All });
+            }
+        }
+        if parts.is_empty() {
+            return all;
+        }
+        engine.forward(&mut parts, |part, _, logits| all[who[part]].extend(bits(logits))).unwrap();
+        step += 4;
+    }
+}
+
+#[test]
+fn asking_for_fewer_logits_changes_no_bit() {
+    for (name, file) in files() {
+        let engine = open(&file, options(2, KvKind::F16));
+        let tokens = prompt(&name, 1);
+        let all = logits(&engine, &tokens, tokens.len());
+        let last = &all[all.len() - engine.spec().n_vocab..];
+        let mut sequence = engine.sequence();
+        let (start, end) = tokens.split_at(tokens.len() - 5);
+        engine
+            .feed(&mut sequence, start, Some(9), Wanted::Nothing, |_, _| panic!("none was wanted"))
+            .unwrap();
+        let mut got = Vec::new();
+        engine
+            .feed(&mut sequence, end, Some(3), Wanted::Last, |row, logits| {
+                assert_eq!(row, 4);
+                got.extend_from_slice(logits);
+            })
+            .unwrap();
+        assert_eq!(bits(&got), bits(last), "{file}");
+    }
+}

@@ -1,0 +1,5 @@
+//! Families against their fixtures, as they are and with one thing changed.
+
+mod edits;
+mod malformed;
+mod specs;
