@@ -13,7 +13,7 @@
 
 use super::cursor::{Cursor, Located, Parsed};
 use super::value::{ARRAY, Array, Metadata, Value};
-use super::{DEFAULT_ALIGNMENT, TensorInfo};
+use super::{DEFAULT_ALIGNMENT, TensorInfo, stored_bytes};
 use crate::{BlockType, Fault};
 
 /// Arrays of arrays of arrays have no use in practice; the limit keeps recursion off the stack's end.
@@ -209,12 +209,7 @@ fn tensor(cursor: &mut Cursor<'_>, alignment: u64) -> Parsed<TensorInfo> {
         return cursor.fail(0, |_| Fault::PartialBlock { tensor: name, columns, block_len, block_type });
     }
     let shape = sizes.iter().map(|n| usize::try_from(*n).ok()).collect::<Option<Vec<_>>>();
-    // The element count has to fit too, or a consumer's product of the shape would wrap.
-    let bytes = shape.as_ref().and_then(|shape| {
-        shape.iter().try_fold(1usize, |n, size| n.checked_mul(*size))?;
-        let row = block_type.row_bytes(shape[0])?;
-        shape[1..].iter().try_fold(row, |n, size| n.checked_mul(*size))
-    });
+    let bytes = shape.as_ref().and_then(|shape| stored_bytes(block_type, shape));
     match (shape, bytes) {
         (Some(shape), Some(bytes)) => {
             Ok(TensorInfo { name, shape, block_type, shard: 0, offset, bytes: bytes as u64 })

@@ -192,10 +192,10 @@ fn stored_bytes(tensor: &Pending<'_>) -> Result<usize, FormatError> {
     if !(1..=MAX_DIMS as usize).contains(&shape.len()) || shape.contains(&0) {
         return unwritable(&tensor.name, format!("shape {shape:?} is not of 1 to {MAX_DIMS} sizes above 0"));
     }
-    let Some(row) = tensor.block_type.row_bytes(shape[0]) else {
+    if !shape[0].is_multiple_of(tensor.block_type.block_len()) {
         return Err(FormatError::PartialBlock { block_type: tensor.block_type, len: shape[0] });
-    };
-    match shape[1..].iter().try_fold(row, |n, size| n.checked_mul(*size)) {
+    }
+    match super::stored_bytes(tensor.block_type, shape) {
         Some(bytes) => Ok(bytes),
         None => unwritable(&tensor.name, format!("the size of shape {shape:?} overflows")),
     }
