@@ -66,7 +66,8 @@ fn a_missing_file_is_named() {
 
 #[test]
 fn contradictions_name_the_file_that_makes_them() {
-    let cases: [(fn(&mut Shard), &str); 5] = [
+    type Change = fn(&mut Shard);
+    let cases: [(Change, &str); 5] = [
         (|shard| shard.number = Some(0), "split.no is 0, by its name it is number 1"),
         (|shard| shard.number = None, "has no split.no"),
         (|shard| shard.count = Some(4), "split.count is 4, by its name the set has 3"),
