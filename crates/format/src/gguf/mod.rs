@@ -136,6 +136,9 @@ impl Gguf {
 
     /// The stored bytes of one of this model's tensors, exactly `t.bytes` of them.
     ///
+    /// In a mapped file they begin at a multiple of the file's alignment in memory too; in one read from memory they
+    /// may begin anywhere.
+    ///
     /// # Panics
     ///
     /// May panic when `t` is of another model.
