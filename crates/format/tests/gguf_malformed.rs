@@ -85,7 +85,7 @@ fn truncation_is_told_with_its_section() {
     assert_eq!(offset, 24 + 8 + 12 + 4 + 8);
     assert_eq!(
         fault.to_string(),
-        "the file ends inside metadata general.name: 100 bytes needed, 5 left; it is cut short, download it again"
+        "the file ends inside metadata \"general.name\": 100 bytes needed, 5 left; it is cut short, download it again"
     );
 }
 
@@ -134,6 +134,8 @@ fn counts_beyond_the_file_are_refused() {
 fn bad_keys_and_values_are_named() {
     let key = |key: &str| Raw::new(0, 1).str(key);
     assert!(matches!(fault(key("").u32(4).u64(1).data(0)), (24, Fault::EmptyName { .. })));
+    let long = "k".repeat(65_536);
+    assert!(matches!(fault(key(&long).u32(4).u64(1).data(0)), (24, Fault::LongName { len: 65_536, .. })));
     assert!(matches!(fault(key("k").u32(13).u64(1).data(0)), (33, Fault::ValueType { number: 13, .. })));
     assert!(matches!(
         fault(key("k").u32(9).u32(99).u64(0).data(0)),
@@ -148,7 +150,7 @@ fn bad_keys_and_values_are_named() {
     assert_eq!(fault(twice), (41, Fault::DuplicateKey { key: "k".to_owned() }));
     for (kind, value) in [(4, 0u64), (4, 3), (4, 33), (8, 0), (6, 32)] {
         let raw = key("general.alignment").u32(kind).u64(value).data(0);
-        assert!(matches!(fault(raw).1, Fault::Alignment { .. }), "{kind} {value}");
+        assert!(matches!(fault(raw), (24, Fault::Alignment { .. })), "{kind} {value}");
     }
 }
 
@@ -179,7 +181,10 @@ fn impossible_shapes_are_refused() {
     // Four bits an element: the bytes fit 64 bits, the element count does not.
     assert!(matches!(fault(one_tensor(&[1 << 32, 1 << 32], 2, 0, 64)).1, Fault::Overflow { .. }));
     let fault = fault(one_tensor(&[33], 8, 0, 64)).1;
-    assert_eq!(fault.to_string(), "rows of tensor w have 33 elements, no multiple of the 32 of a Q8_0 block");
+    assert_eq!(
+        fault.to_string(),
+        "rows of tensor \"w\" have 33 elements, no multiple of the 32 of a Q8_0 block"
+    );
 }
 
 #[test]
@@ -275,11 +280,12 @@ fn metadata_of_another_type_is_an_error_and_not_a_guess() {
     assert_eq!(metadata.get("text"), Some(&Value::from("x")));
     let message = |result: Result<Option<u32>, FormatError>| result.unwrap_err().to_string();
     assert!(
-        message(metadata.u32("negative")).contains("negative is -1 (i32), expected an integer that fits u32")
+        message(metadata.u32("negative"))
+            .contains("\"negative\" is -1 (i32), expected an integer that fits u32")
     );
     assert!(message(metadata.u32("wide")).contains("1099511627776 (u64)"));
-    assert!(message(metadata.u32("text")).contains("text is string"));
-    assert!(metadata.strings("floats").unwrap_err().to_string().contains("floats is array of f64"));
+    assert!(message(metadata.u32("text")).contains("\"text\" is string"));
+    assert!(metadata.strings("floats").unwrap_err().to_string().contains("\"floats\" is array of f64"));
     assert!(
         metadata.f32("small").is_err() && metadata.bool("small").is_err() && metadata.str("flags").is_err()
     );

@@ -131,7 +131,7 @@ fn data_is_streamed_in_order_and_checked_for_length() {
     let mut short = GgufWriter::new();
     short.tensor("a", &[4], BlockType::F16, vec![0; 7]);
     let error = short.write(&mut Vec::new()).unwrap_err();
-    assert_eq!(error.to_string(), "cannot write a: its data has 7 bytes, its shape 8");
+    assert_eq!(error.to_string(), "cannot write \"a\": its data has 7 bytes, its shape 8");
 }
 
 #[test]
@@ -146,6 +146,7 @@ fn what_the_reader_would_refuse_is_not_written() {
     };
     let unwritable = |build| assert!(matches!(refused(build), FormatError::Unwritable { .. }));
     unwritable(|w| _ = w.set("", 1u32));
+    unwritable(|w| _ = w.set("k".repeat(65_536), 1u32));
     unwritable(|w| _ = w.set("general.alignment", 48u32));
     unwritable(|w| _ = w.tensor("", &[1], BlockType::F32, vec![0; 4]));
     unwritable(|w| _ = w.tensor("a", &[], BlockType::F32, vec![0; 4]));

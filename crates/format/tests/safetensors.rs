@@ -44,7 +44,7 @@ fn broken_files_are_refused() {
         assert!(matches!(fault, Fault::SafetensorsHeader { .. }), "{fault}");
     }
     for (fields, expected) in [
-        (r#""dtype":"F99","shape":[4],"data_offsets":[0,16]"#, "unknown dtype F99"),
+        (r#""dtype":"F99","shape":[4],"data_offsets":[0,16]"#, r#"unknown dtype "F99""#),
         (r#""dtype":"F32","shape":[-4],"data_offsets":[0,16]"#, "-4"),
         (r#""dtype":"F32","shape":[4],"data_offsets":[0,12]"#, "need 16 bytes"),
         (r#""dtype":"F32","shape":[4],"data_offsets":[16,0]"#, "need 16 bytes"),
@@ -104,7 +104,7 @@ fn values_that_do_not_fill_the_shape_are_not_written() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.safetensors");
     let error = write_safetensors(&path, &[("a", &[2, 2], &[1.0])]).unwrap_err();
-    assert_eq!(error.to_string(), "cannot write a: 1 values do not fill shape [2, 2]");
+    assert_eq!(error.to_string(), "cannot write \"a\": 1 values do not fill shape [2, 2]");
     assert!(write_safetensors(&path, &[("a", &[1], &[1.0]), ("a", &[1], &[1.0])]).is_err());
     assert!(!path.exists());
 }

@@ -3,6 +3,7 @@
 //! Invariant: what is written re-reads equal. What the reader would refuse is refused before the first byte, and
 //! tensor data is streamed: the writer holds no copy of it.
 
+use super::cursor::MAX_NAME;
 use super::header;
 use super::header::{MAX_DIMS, MAX_NESTING};
 use super::value::{Array, Metadata, Value};
@@ -138,9 +139,7 @@ impl<'a> GgufWriter<'a> {
         let alignment =
             header::alignment(&self.metadata).or_else(|fault| unwritable("metadata", fault.to_string()))?;
         for (key, value) in self.metadata.iter() {
-            if key.is_empty() {
-                return unwritable("metadata", "a key is empty".to_owned());
-            }
+            check_name(key)?;
             if let Value::Array(array) = value
                 && nesting(array) > MAX_NESTING
             {
@@ -149,9 +148,7 @@ impl<'a> GgufWriter<'a> {
         }
         let mut names = HashSet::new();
         for tensor in &self.tensors {
-            if tensor.name.is_empty() {
-                return unwritable("a tensor", "its name is empty".to_owned());
-            }
+            check_name(&tensor.name)?;
             if !names.insert(tensor.name.as_str()) {
                 return unwritable(&tensor.name, "the name occurs twice".to_owned());
             }
@@ -198,6 +195,13 @@ fn stored_bytes(tensor: &Pending<'_>) -> Result<usize, FormatError> {
     match super::stored_bytes(tensor.block_type, shape) {
         Some(bytes) => Ok(bytes),
         None => unwritable(&tensor.name, format!("the size of shape {shape:?} overflows")),
+    }
+}
+
+fn check_name(name: &str) -> Result<(), FormatError> {
+    match name.len() {
+        1..=MAX_NAME => Ok(()),
+        len => unwritable(name, format!("its name has {len} bytes, not 1 to {MAX_NAME}")),
     }
 }
 
