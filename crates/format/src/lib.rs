@@ -8,8 +8,10 @@ mod blocks;
 mod error;
 mod gguf;
 mod map;
+mod safetensors;
 
 pub use block::BlockType;
-pub use blocks::{FP4_VALUES, IQ4_NL_VALUES, dequantize, e8m0_half};
+pub use blocks::{FP4_VALUES, IQ4_NL_VALUES, dequantize, e8m0_half, quantize};
 pub use error::{Fault, FormatError};
-pub use gguf::{Array, Gguf, Metadata, TensorInfo, Value};
+pub use gguf::{Array, Gguf, GgufWriter, Metadata, TensorInfo, Value};
+pub use safetensors::{Dtype, SafeTensor, SafeTensors, write_safetensors};

@@ -12,6 +12,7 @@
 //! `qs` byte j holds the low four bits of element j in its low nibble and of element j + 16 in its high nibble;
 //! bit i of `qh` (little-endian u32) is the fifth bit of element i.
 
+use super::encode::{inverse, scale, widest};
 use super::{blocks, f16_at};
 
 pub(super) fn from_q4_0(bytes: &[u8], out: &mut [f32]) {
@@ -68,4 +69,23 @@ fn five_bits(packed: &[u8], i: usize) -> u8 {
     let low = packed[4 + i % 16] >> (4 * (i / 16)) & 15;
     let high = packed[i / 8] >> (i % 8) & 1;
     low | high << 4
+}
+
+pub(super) fn to_q8_0(values: &[f32; 32], out: &mut Vec<u8>) -> Option<()> {
+    let d = values[widest(values)].abs() / 127.0;
+    let id = inverse(d);
+    out.extend(scale(d)?.to_le_bytes());
+    out.extend(values.map(|v| ((v * id).round() as i8).cast_unsigned()));
+    Some(())
+}
+
+/// The value of largest magnitude becomes exactly -8 steps, which uses the one code without a positive twin.
+pub(super) fn to_q4_0(values: &[f32; 32], out: &mut Vec<u8>) -> Option<()> {
+    let d = values[widest(values)] / -8.0;
+    let id = inverse(d);
+    // In f64 the sum is rounded once, as the fused multiply-add of the reference does.
+    let code = |v: f32| ((f64::from(v) * f64::from(id) + 8.5) as u8).min(15);
+    out.extend(scale(d)?.to_le_bytes());
+    out.extend((0..16).map(|j| code(values[j]) | code(values[j + 16]) << 4));
+    Some(())
 }

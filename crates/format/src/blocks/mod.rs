@@ -3,13 +3,16 @@
 //! Invariant: a format's dequantisation performs the operations of its published definition in their order, in
 //! f32, so that results are equal bit for bit to the reference implementation's, not merely close.
 
+mod encode;
 mod high_k;
+mod high_k_encode;
 mod legacy;
 mod low_k;
 mod mxfp4;
 mod nonlinear;
 mod plain;
 
+pub use encode::quantize;
 pub use mxfp4::{FP4_VALUES, e8m0_half};
 pub use nonlinear::IQ4_NL_VALUES;
 

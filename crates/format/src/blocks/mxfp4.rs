@@ -9,6 +9,7 @@
 //! E2M1 values, which makes them integers, and the scale is halved to match.
 
 use super::blocks;
+use super::encode::widest;
 
 /// Twice the values of the sixteen E2M1 codes: 0, 0.5, 1, 1.5, 2, 3, 4, 6 and their negatives.
 ///
@@ -35,4 +36,33 @@ pub(super) fn from_mxfp4(bytes: &[u8], out: &mut [f32]) {
             o[j + 16] = value(q >> 4);
         }
     }
+}
+
+/// Picks the exponent under which the largest magnitude is in the table's last octave, or the next one where cutting
+/// that magnitude to 6 costs more than the coarser steps.
+pub(super) fn to_mxfp4(values: &[f32; 32], out: &mut Vec<u8>) {
+    let max = values[widest(values)].abs();
+    // floor(log2(max)) - 2 in the exponent's bias; subnormal maxima get the smallest scale.
+    let fine = ((max.to_bits() >> 23) as u8).saturating_sub(2);
+    let (fine_error, fine_codes) = encode_under(fine, values);
+    let coarse = fine.saturating_add(1).min(254);
+    let (coarse_error, coarse_codes) = encode_under(coarse, values);
+    let (e, codes) = if coarse_error < fine_error { (coarse, coarse_codes) } else { (fine, fine_codes) };
+    out.push(e);
+    out.extend((0..16).map(|j| codes[j] | codes[j + 16] << 4));
+}
+
+/// Squared error, in f64 so that the square of a large error is finite, and codes under one exponent.
+fn encode_under(e: u8, values: &[f32; 32]) -> (f64, [u8; 32]) {
+    let scale = e8m0_half(e);
+    let mut error = 0.0;
+    let codes = values.map(|v| {
+        let magnitudes = FP4_VALUES[..8].iter().map(|m| (scale * f32::from(*m) - v.abs()).abs());
+        let (code, distance) = magnitudes.enumerate().fold((0, f32::INFINITY), |best, (code, distance)| {
+            if distance < best.1 { (code as u8, distance) } else { best }
+        });
+        error += f64::from(distance).powi(2);
+        if v < 0.0 && code > 0 { code | 8 } else { code }
+    });
+    (error, codes)
 }
