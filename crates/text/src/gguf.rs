@@ -14,7 +14,7 @@ use crate::{
     pretokenize::{PreTokenizer, Preset, preset},
     stop_tokens::turn_enders,
     tokenizer::SpacePrefix,
-    vocab::{Spelling, TokenKind, Vocab, spell},
+    vocab::{NONE, Spelling, TokenKind, Vocab, spell},
 };
 
 const MODEL: &str = "tokenizer.ggml.model";
@@ -73,7 +73,12 @@ fn scored(m: &Metadata, tokens: &[String], kinds: Option<Vec<TokenKind>>) -> Res
     let hint = "a SentencePiece vocabulary needs its scores; convert the file again";
     let scores = m.f32s(SCORES)?.ok_or(TextError::MissingKey { key: SCORES, hint })?;
     check_len(SCORES, scores.len(), tokens.len())?;
-    let merges = Merges::Pieces(scores.iter().map(|&s| rank_of_score(s)).collect());
+    // User-defined tokens are found before merging and never made by it.
+    let rank = |(id, &score): (usize, &f32)| match vocab.kind(id as u32) {
+        Some(TokenKind::UserDefined) => NONE,
+        _ => rank_of_score(score),
+    };
+    let merges = Merges::Pieces(scores.iter().enumerate().map(rank).collect());
     let prefix = SpacePrefix { add: m.bool(ADD_SPACE_PREFIX)?.unwrap_or(true), ..SpacePrefix::default() };
     let words = PreTokenizer::new(&[] as &[&str])?;
     // Phi-3's turn tokens take the white space after them, which the format has no key for.
@@ -135,6 +140,7 @@ impl Parts {
             merges: self.merges,
             words: self.words,
             nfc: self.nfc,
+            strip_space: self.prefix.add,
             space_prefix: self.prefix,
             whole_words: self.whole_words,
         })

@@ -117,6 +117,7 @@ fn read(json: &Value) -> Result<Tokenizer, Problem> {
         merges,
         words,
         nfc: pipeline.nfc,
+        strip_space: strips_space(&json["decoder"]),
         space_prefix: pipeline.prefix,
         whole_words: model["ignore_merges"].as_bool().unwrap_or(false),
         unknown,
@@ -231,6 +232,16 @@ impl Pipeline {
 
 fn each(list: &Value, read: impl FnMut(&Value) -> Result<(), Problem>) -> Result<(), Problem> {
     list.as_array().map(Vec::as_slice).unwrap_or_default().iter().try_for_each(read)
+}
+
+/// Whether decoding leaves out a space at the start.
+fn strips_space(decoder: &Value) -> bool {
+    match decoder["type"].as_str() {
+        Some("Sequence") => decoder["decoders"].as_array().is_some_and(|d| d.iter().any(strips_space)),
+        Some("Strip") => decoder["content"] == " " && decoder["start"].as_u64().is_some_and(|n| n > 0),
+        Some("Metaspace") => decoder["prepend_scheme"] != "never" && decoder["add_prefix_space"] != false,
+        _ => false,
+    }
 }
 
 /// The tokens that the post-processor puts before and after a text.

@@ -17,7 +17,7 @@ use crate::vocab::{NONE, Vocab};
 pub(crate) enum Merges {
     /// (left id, right id) to (rank, joined id).
     Pairs(HashMap<(u32, u32), (u32, u32)>),
-    /// Any two neighbours that spell a piece; the rank of each piece, lower is earlier.
+    /// Any two neighbours that spell a piece; the rank of each piece, lower is earlier, `NONE` for never.
     Pieces(Vec<u32>),
 }
 
@@ -27,7 +27,7 @@ impl Merges {
             Merges::Pairs(pairs) => pairs.get(&(left.id, right.id)).copied(),
             Merges::Pieces(ranks) => {
                 let id = vocab.find(&text[left.start as usize..(right.start + right.len) as usize])?;
-                Some((ranks[id as usize], id))
+                Some((ranks[id as usize], id)).filter(|&(rank, _)| rank != NONE)
             }
         }
     }

@@ -16,7 +16,7 @@ fn ids(v: &Json) -> Option<Vec<u32>> {
     v.as_array().map(|a| a.iter().map(|id| id.as_u64().unwrap() as u32).collect())
 }
 
-/// Compares every case and reports all that differ; `known` are the names of cases that may.
+/// Compares every case and reports all that differ; `known` are the comparisons that are left out.
 fn check(tokenizer: &Tokenizer, expected: &str, source: &str, known: &[&str]) {
     let corpus = json(&testdata("corpus.json"));
     let expected = json(&testdata("expected").join(format!("{expected}.json")));
@@ -26,21 +26,21 @@ fn check(tokenizer: &Tokenizer, expected: &str, source: &str, known: &[&str]) {
     let mut failures = Vec::new();
     for (case, text) in cases.iter().zip(corpus) {
         let (name, text) = (text["name"].as_str().unwrap(), text["text"].as_str().unwrap());
-        if known.contains(&name) {
-            continue;
-        }
         let want = ids(&case["ids"]).unwrap();
         let plain = ids(&case["plain"]).unwrap_or_else(|| want.clone());
         for (parse, want) in [(true, want), (false, plain.clone())] {
+            let comparison = if parse { name.to_owned() } else { format!("{name}, plain") };
             let got = tokenizer.encode(text, Specials { add_bos_eos: false, parse }).unwrap();
-            if got != want {
+            if known.contains(&comparison.as_str()) {
+                assert_ne!(got, want, "{source}: {comparison} is no longer different");
+            } else if got != want {
                 let at = got.iter().zip(&want).take_while(|(a, b)| a == b).count();
                 let show = |ids: &[u32]| -> Vec<String> {
                     let near = ids.iter().skip(at.saturating_sub(1)).take(6);
                     near.map(|&id| format!("{id} {:?}", tokenizer.token_text(id).unwrap_or_default())).collect()
                 };
                 failures.push(format!(
-                    "{name} (parse {parse}), from id {at}:\n  got  {:?}\n  want {:?}",
+                    "{comparison}, from id {at}:\n  got  {:?}\n  want {:?}",
                     show(&got),
                     show(&want)
                 ));
@@ -48,7 +48,10 @@ fn check(tokenizer: &Tokenizer, expected: &str, source: &str, known: &[&str]) {
         }
         let decoded = case["decoded"].as_str().unwrap_or(text);
         let got = tokenizer.decode(&plain);
-        if expected["reference"].as_str().unwrap().starts_with("tokenizers") && got != decoded {
+        if expected["reference"].as_str().unwrap().starts_with("tokenizers")
+            && got != decoded
+            && !known.contains(&format!("{name}, decoded").as_str())
+        {
             failures.push(format!("{name}, decoded:\n  got  {got:?}\n  want {decoded:?}"));
         }
     }
@@ -56,11 +59,16 @@ fn check(tokenizer: &Tokenizer, expected: &str, source: &str, known: &[&str]) {
 }
 
 fn real(name: &str, kind: &str, pre: Option<&str>) {
+    real_except(name, kind, pre, &[]);
+}
+
+/// `known` are comparisons that the GGUF form can't meet.
+fn real_except(name: &str, kind: &str, pre: Option<&str>, known: &[&str]) {
     let file = format!("tokenizers/{name}/tokenizer.json");
     let Some(path) = model(&file, "tools/fetch-tokenizers") else { return };
     check(&Tokenizer::from_file(&path).unwrap(), name, "tokenizer.json", &[]);
     let metadata = to_metadata(&json(&path), kind, pre);
-    check(&Tokenizer::from_metadata(&metadata).unwrap(), name, "GGUF metadata", &[]);
+    check(&Tokenizer::from_metadata(&metadata).unwrap(), name, "GGUF metadata", known);
 }
 
 #[test]
@@ -105,13 +113,17 @@ fn gpt_2_matches() {
 
 #[test]
 fn internlm_2_matches() {
-    real("internlm2", "llama", None);
+    // GGUF has no key for a decoder that strips a space which encoding didn't add.
+    let known = ["space, decoded", "leading space, decoded", "punctuation runs, decoded"];
+    real_except("internlm2", "llama", None, &known);
 }
 
 #[test]
 fn gemma_3_matches_with_scores_and_with_merges() {
-    real("gemma3", "llama", None);
-    real("gemma3", "gemma4", None);
+    // In GGUF runs of spaces are user-defined tokens with spaces for ▁, so that a literal ▁▁ is not one of them.
+    let known = ["metaspace", "metaspace, plain"];
+    real_except("gemma3", "llama", None, &known);
+    real_except("gemma3", "gemma4", None, &known);
 }
 
 #[test]
@@ -123,9 +135,11 @@ fn smollm2_file_matches_llama_cpp() {
 
 #[test]
 fn gemma_3_file_matches_llama_cpp() {
+    // llama.cpp takes every token named </s> for a control token; in this file it is an HTML tag, user-defined.
+    let known = ["special tokens, plain"];
     let Some(path) = model("gemma-3-270m-q4_k_m.gguf", "tools/fetch-models") else { return };
     let file = Gguf::open(path).unwrap();
-    check(&Tokenizer::from_metadata(file.metadata()).unwrap(), "gemma3_gguf", "gemma3 GGUF", &[]);
+    check(&Tokenizer::from_metadata(file.metadata()).unwrap(), "gemma3_gguf", "gemma3 GGUF", &known);
 }
 
 #[test]

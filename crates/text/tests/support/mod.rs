@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use serde_json::Value as Json;
 use turbospark_format::{Array, Metadata, Value};
 
-pub fn testdata(name: &str) -> PathBuf {
+pub(crate) fn testdata(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata").join(name)
 }
 
 /// A file under `models/` of the workspace, or a loud note that its test was skipped.
-pub fn model(name: &str, fetch: &str) -> Option<PathBuf> {
+pub(crate) fn model(name: &str, fetch: &str) -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models").join(name);
     if !path.exists() {
         eprintln!("SKIPPED: {} is not there; run {fetch}", path.display());
@@ -19,14 +19,14 @@ pub fn model(name: &str, fetch: &str) -> Option<PathBuf> {
     Some(path)
 }
 
-pub fn json(path: &Path) -> Json {
+pub(crate) fn json(path: &Path) -> Json {
     let text = std::fs::read(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     serde_json::from_slice(&text).unwrap()
 }
 
 /// The metadata that a converter writes for a byte-pair `tokenizer.json`: `model` is `gpt2` or `gemma4` with merges, or
 /// `llama`, whose scores are the order in which pieces are merged.
-pub fn to_metadata(tokenizer: &Json, model: &str, pre: Option<&str>) -> Metadata {
+pub(crate) fn to_metadata(tokenizer: &Json, model: &str, pre: Option<&str>) -> Metadata {
     let vocab = tokenizer["model"]["vocab"].as_object().unwrap();
     let added = tokenizer["added_tokens"].as_array().unwrap();
     let id = |v: &Json| v.as_u64().unwrap() as usize;
