@@ -52,7 +52,11 @@ impl Tokenizer {
     }
 }
 
-fn byte_level(m: &Metadata, tokens: &[String], kinds: Option<Vec<TokenKind>>) -> Result<Tokenizer, TextError> {
+fn byte_level(
+    m: &Metadata,
+    tokens: &[String],
+    kinds: Option<Vec<TokenKind>>,
+) -> Result<Tokenizer, TextError> {
     let pre = m.str(PRE)?.unwrap_or("default");
     let preset = preset(pre).ok_or_else(|| TextError::UnknownPre { pre: pre.to_owned() })?;
     let vocab = Vocab::new(tokens, kinds, Spelling::ByteLevel)?;
@@ -64,7 +68,8 @@ fn byte_level(m: &Metadata, tokens: &[String], kinds: Option<Vec<TokenKind>>) ->
     };
     let Preset { patterns, whole_words, nfc, add_bos } = preset;
     let prefix = SpacePrefix { add: m.bool(ADD_SPACE_PREFIX)?.unwrap_or(false), ..SpacePrefix::default() };
-    let parts = Parts { words: PreTokenizer::new(patterns)?, vocab, merges, nfc, whole_words, add_bos, prefix };
+    let parts =
+        Parts { words: PreTokenizer::new(patterns)?, vocab, merges, nfc, whole_words, add_bos, prefix };
     parts.finish(m, |_| Strip::default())
 }
 
@@ -91,7 +96,11 @@ fn scored(m: &Metadata, tokens: &[String], kinds: Option<Vec<TokenKind>>) -> Res
 }
 
 /// Gemma 4: merges over text pieces; lines and runs of newlines are words, and spaces don't part words.
-fn metaspace_merges(m: &Metadata, tokens: &[String], kinds: Option<Vec<TokenKind>>) -> Result<Tokenizer, TextError> {
+fn metaspace_merges(
+    m: &Metadata,
+    tokens: &[String],
+    kinds: Option<Vec<TokenKind>>,
+) -> Result<Tokenizer, TextError> {
     let vocab = Vocab::new(tokens, kinds, Spelling::Metaspace)?;
     let merges = pair_merges(&vocab, m.strings(MERGES)?.ok_or_else(no_merges)?)?;
     let prefix = SpacePrefix { add: m.bool(ADD_SPACE_PREFIX)?.unwrap_or(false), ..SpacePrefix::default() };
@@ -201,9 +210,9 @@ pub(crate) fn merge_table<'a>(
         let middle = joined.len();
         spell(vocab.spelling(), right, &mut joined);
         let find = |bytes: &[u8]| {
-            vocab.find(bytes).or_else(|| vocab.find_special(std::str::from_utf8(bytes).ok()?)).ok_or_else(|| {
-                bad_merge(rank, &format!("{left} {right}"), "names a piece that the vocabulary lacks")
-            })
+            vocab.find(bytes).or_else(|| vocab.find_special(std::str::from_utf8(bytes).ok()?)).ok_or_else(
+                || bad_merge(rank, &format!("{left} {right}"), "names a piece that the vocabulary lacks"),
+            )
         };
         let pair = (find(&joined[..middle])?, find(&joined[middle..])?);
         let id = find(&joined)?;

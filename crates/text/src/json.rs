@@ -112,7 +112,11 @@ fn read(json: &Value) -> Result<Tokenizer, Problem> {
     let words = PreTokenizer::new(&pipeline.patterns)?;
     Ok(Tokenizer {
         stop_tokens: turn_enders(&vocab, eos.into_iter()),
-        added: Added::new(&vocab, |id| tokens.get(id as usize).map(String::as_bytes), |id| strips.get(&id).copied().unwrap_or_default())?,
+        added: Added::new(
+            &vocab,
+            |id| tokens.get(id as usize).map(String::as_bytes),
+            |id| strips.get(&id).copied().unwrap_or_default(),
+        )?,
         vocab,
         merges,
         words,
@@ -209,13 +213,15 @@ impl Pipeline {
             }
             // Every space is a ▁ by then: the rule finds nothing.
             Some("Split") if p["pattern"]["String"] == " " && !self.byte_level => Ok(()),
-            Some("Split") => match (p["pattern"]["Regex"].as_str(), p["behavior"].as_str(), p["invert"] == true) {
-                (Some(pattern), Some("Isolated"), false) | (Some(pattern), Some("Removed"), true) => {
-                    self.patterns.push(pattern.to_owned());
-                    Ok(())
+            Some("Split") => {
+                match (p["pattern"]["Regex"].as_str(), p["behavior"].as_str(), p["invert"] == true) {
+                    (Some(pattern), Some("Isolated"), false) | (Some(pattern), Some("Removed"), true) => {
+                        self.patterns.push(pattern.to_owned());
+                        Ok(())
+                    }
+                    _ => here(format!("pre-tokenizer {p} is not supported")),
                 }
-                _ => here(format!("pre-tokenizer {p} is not supported")),
-            },
+            }
             Some("Metaspace") if p["replacement"] == "▁" => {
                 let scheme = p["prepend_scheme"].as_str().unwrap_or("always");
                 let add = scheme != "never" && p["add_prefix_space"] != false;

@@ -77,7 +77,12 @@ impl Merger {
     }
 
     /// Joins the pushed symbols of `text` and returns those that remain, in order.
-    pub(crate) fn run(&mut self, vocab: &Vocab, merges: &Merges, text: &[u8]) -> impl Iterator<Item = &Symbol> {
+    pub(crate) fn run(
+        &mut self,
+        vocab: &Vocab,
+        merges: &Merges,
+        text: &[u8],
+    ) -> impl Iterator<Item = &Symbol> {
         self.queue.clear();
         for right in 1..self.symbols.len() {
             self.offer(vocab, merges, text, right as u32 - 1, right as u32);

@@ -115,7 +115,13 @@ impl Tokenizer {
         Ok(out)
     }
 
-    fn encode_text(&self, text: &str, first: bool, merger: &mut Merger, out: &mut Vec<u32>) -> Result<(), TextError> {
+    fn encode_text(
+        &self,
+        text: &str,
+        first: bool,
+        merger: &mut Merger,
+        out: &mut Vec<u32>,
+    ) -> Result<(), TextError> {
         let mut text = Cow::Borrowed(text);
         if self.nfc && is_nfc_quick(text.chars()) != IsNormalized::Yes {
             text = Cow::Owned(text.nfc().collect());

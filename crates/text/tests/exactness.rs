@@ -37,7 +37,8 @@ fn check(tokenizer: &Tokenizer, expected: &str, source: &str, known: &[&str]) {
                 let at = got.iter().zip(&want).take_while(|(a, b)| a == b).count();
                 let show = |ids: &[u32]| -> Vec<String> {
                     let near = ids.iter().skip(at.saturating_sub(1)).take(6);
-                    near.map(|&id| format!("{id} {:?}", tokenizer.token_text(id).unwrap_or_default())).collect()
+                    near.map(|&id| format!("{id} {:?}", tokenizer.token_text(id).unwrap_or_default()))
+                        .collect()
                 };
                 failures.push(format!(
                     "{comparison}, from id {at}:\n  got  {:?}\n  want {:?}",

@@ -46,7 +46,8 @@ pub(crate) fn to_metadata(tokenizer: &Json, model: &str, pre: Option<&str>) -> M
         let text = token["content"].as_str().unwrap();
         tokens[n] = if special { text.to_owned() } else { text.replace('▁', " ") };
     }
-    let pairs: Vec<(String, String)> = tokenizer["model"]["merges"].as_array().unwrap().iter().map(pair).collect();
+    let pairs: Vec<(String, String)> =
+        tokenizer["model"]["merges"].as_array().unwrap().iter().map(pair).collect();
     let mut m = Metadata::default();
     m.insert("tokenizer.ggml.model", Value::String(model.to_owned()));
     if let Some(pre) = pre {
