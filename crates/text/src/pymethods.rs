@@ -82,7 +82,9 @@ pub(crate) fn install(env: &mut Environment<'_>) {
         }),
         None => minijinja_contrib::pycompat::unknown_method_callback(state, value, method, args),
     });
-    env.add_filter("tojson", tojson);
+    env.add_filter("tojson", |value: &Value, indent: Option<Value>, kwargs: Kwargs| {
+        tojson(value, indent, &kwargs)
+    });
     env.add_filter("string", |value: &Value| pyvalue::str(value));
     // Jinja's own takes any value by its Python text.
     env.add_filter("trim", |value: &Value, characters: Option<String>| {
@@ -116,7 +118,7 @@ pub(crate) fn functions(now: i64, refused: Arc<Mutex<Option<String>>>) -> [(&'st
     [("strftime_now", strftime), ("raise_exception", raise)]
 }
 
-fn tojson(value: &Value, indent: Option<Value>, kwargs: Kwargs) -> Result<String, Error> {
+fn tojson(value: &Value, indent: Option<Value>, kwargs: &Kwargs) -> Result<String, Error> {
     let mut style = JsonStyle::default();
     let indent = match indent {
         Some(indent) => Some(indent),

@@ -82,7 +82,7 @@ fn write_json(
         ValueKind::Map => {
             let mut items: Vec<_> = entries(value).collect();
             if style.sort_keys {
-                items.sort_by(|a, b| str(&a.0).cmp(&str(&b.0)));
+                items.sort_by_key(|(key, _)| str(key));
             }
             write_items(&items, ['{', '}'], style, depth, out, |(key, item), out| {
                 let key = if key.kind() == ValueKind::String { str(key) } else { json(key, style)? };

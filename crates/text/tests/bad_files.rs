@@ -28,7 +28,7 @@ fn scored() -> Metadata {
 }
 
 fn error(m: &Metadata) -> TextError {
-    Tokenizer::from_metadata(m).err().expect("the file must be refused")
+    Tokenizer::from_metadata(m).expect_err("the file must be refused")
 }
 
 /// The error of a sound file with one key changed.

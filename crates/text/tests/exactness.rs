@@ -5,12 +5,27 @@
 
 #![allow(missing_docs)]
 
+#[path = "support/convert.rs"]
+mod convert;
 mod support;
 
+use std::path::{Path, PathBuf};
+
+use convert::to_metadata;
 use serde_json::Value as Json;
-use support::{json, model, testdata, to_metadata};
+use support::{json, testdata};
 use turbospark_format::Gguf;
 use turbospark_text::{Specials, Tokenizer};
+
+/// A file under `models/` of the workspace, or a loud note that its test was skipped.
+fn model(name: &str, fetch: &str) -> Option<PathBuf> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models").join(name);
+    if !path.exists() {
+        eprintln!("SKIPPED: {} is not there; run {fetch}", path.display());
+        return None;
+    }
+    Some(path)
+}
 
 fn ids(v: &Json) -> Option<Vec<u32>> {
     v.as_array().map(|a| a.iter().map(|id| id.as_u64().unwrap() as u32).collect())

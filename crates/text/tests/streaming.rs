@@ -2,11 +2,14 @@
 
 #![allow(missing_docs)]
 
+#[path = "support/convert.rs"]
+mod convert;
 mod support;
 
+use convert::to_metadata;
 use proptest::prelude::*;
 use std::sync::LazyLock;
-use support::{json, testdata, to_metadata};
+use support::{json, testdata};
 use turbospark_format::{Array, Metadata, Value};
 use turbospark_text::{Specials, Tokenizer};
 
