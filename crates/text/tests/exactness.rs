@@ -173,3 +173,31 @@ fn small_vocabulary_of_pieces_matches() {
     let metadata = to_metadata(&json(&path), "llama", None);
     check(&Tokenizer::from_metadata(&metadata).unwrap(), "small_pieces", "GGUF metadata", &[]);
 }
+
+#[test]
+fn pre_tokenizers_match_llama_cpp_on_a_small_vocabulary() {
+    // Qwen's own tokenizer normalises to form C, llama.cpp doesn't.
+    let not_normalised =
+        ["combining", "composed against decomposed"].map(|n| [n.to_owned(), format!("{n}, plain")]);
+    let not_normalised: Vec<&str> = not_normalised.iter().flatten().map(String::as_str).collect();
+    // In llama.cpp the optional white space before punctuation is ASCII only.
+    let ascii_space = ["other white space", "other white space, plain"];
+    let small = json(&testdata("small/small_bytes.json"));
+    for (pre, known) in [
+        ("default", &[][..]),
+        ("refact", &[]),
+        ("falcon", &[]),
+        ("qwen35", &not_normalised),
+        ("minimax-m2", &[]),
+        ("deepseek-llm", &ascii_space),
+        ("deepseek-coder", &[]),
+        ("kimi-k2", &[]),
+        ("glm4", &[]),
+        ("bailingmoe", &[]),
+        ("seed-coder", &[]),
+    ] {
+        let tokenizer = Tokenizer::from_metadata(&to_metadata(&small, "gpt2", Some(pre))).unwrap();
+        // llama.cpp takes a user-defined <|fim_prefix|> for a control token, by its name.
+        check(&tokenizer, &format!("pre-{pre}"), pre, &[known, &["added tokens, plain"]].concat());
+    }
+}
