@@ -43,6 +43,25 @@ fn ten_published_templates_render_as_the_reference_does() {
     assert!(failures.is_empty(), "{} differences\n{}", failures.len(), failures.join("\n"));
 }
 
+#[test]
+fn what_templates_use_of_jinja_and_python_means_the_same() {
+    let conversations = json(&testdata("templates/conversations.json"));
+    let case = conversations.as_array().unwrap().iter().find(|c| c["name"] == "tool call").unwrap();
+    let mut failures = Vec::new();
+    for snippet in json(&testdata("templates/snippets.json")).as_array().unwrap() {
+        let source = snippet["source"].as_str().unwrap();
+        let want = snippet["rendered"].as_str();
+        let got = ChatTemplate::new(source, "", "")
+            .and_then(|t| t.at_time(NOW).render(&messages(case), case.get("tools"), true, &Map::new()));
+        match (got, want) {
+            (Ok(got), Some(want)) if got == want => {}
+            (Err(_), None) => {}
+            (got, want) => failures.push(format!("{source}:\n  got  {got:?}\n  want {want:?}")),
+        }
+    }
+    assert!(failures.is_empty(), "{} differences\n{}", failures.len(), failures.join("\n"));
+}
+
 fn file(templates: &[(&str, &str)]) -> Metadata {
     let mut m = Metadata::default();
     for (key, source) in templates {
