@@ -202,7 +202,7 @@ fn without_generation_tags(source: &str) -> String {
     while let Some(at) = rest.find("{%") {
         out.push_str(&rest[..at]);
         rest = &rest[at..];
-        let Some(end) = rest.find("%}") else { break };
+        let Some(end) = rest[2..].find("%}").map(|at| at + 2) else { break };
         let tag = &rest[..end + 2];
         let inner = tag[2..end].trim_matches(['-', '+']).trim();
         let replacement = match inner {
@@ -276,6 +276,12 @@ mod tests {
         message.fields.insert("schema".into(), serde_json::json!({"type": "array", "items": {"a": 1}}));
         let source = "{% for k, v in messages[0].schema.items() %}{{ k }}={{ v }};{% endfor %}{{ messages[0].schema['items'].a }}";
         assert_eq!(render(source, &[message]).unwrap(), "type=array;items={'a': 1};1");
+    }
+
+    #[test]
+    fn a_tag_whose_brackets_overlap_is_an_error() {
+        assert!(matches!(render("{%}{{ x }}", &user("x")), Err(TextError::Template { line: 1, .. })));
+        assert!(render("{%", &user("x")).is_err());
     }
 
     #[test]
