@@ -13,18 +13,51 @@ use core::arch::x86_64::*;
 use std::cell::RefCell;
 use std::ops::Range;
 
-/// Eight columns of one block of 32.
+/// The codes of eight columns of one block of 32: `[step][column, 4 inputs]`.
 #[derive(Clone, Copy)]
 #[repr(C, align(32))]
-struct TileBlock {
-    /// `[plane][step][column, 4 inputs]`.
-    codes: [[[u8; 32]; 8]; 2],
+struct Codes([[u8; 32]; 8]);
+
+/// Float factors of eight columns of one block.
+#[derive(Clone, Copy)]
+#[repr(C, align(32))]
+struct Floats {
     d: [f32; 8],
     min: [[f32; 8]; 2],
-    /// Integer scales of each half, twice a column, to meet the pairs of 16-bit sums.
+}
+
+/// Integer factors of eight columns of one block.
+#[derive(Clone, Copy)]
+#[repr(C, align(32))]
+struct Integers {
+    /// Scales of each half, twice a column, to meet the pairs of 16-bit sums.
     scale: [[i16; 16]; 2],
     /// Minus the offset times the scales, `[column][half]`, to meet the activations' half sums.
     offset: [i16; 16],
+}
+
+/// A stretch of unpacked columns. Apart from each other, since most formats use only some of the three, and what is used
+/// should be dense in the first-level cache.
+struct Tile {
+    /// `[block, group, plane]`.
+    codes: [Codes; STRETCH * GROUPS * 2],
+    /// `[block, group]`.
+    floats: [Floats; STRETCH * GROUPS],
+    /// `[block, group]`.
+    integers: [Integers; STRETCH * GROUPS],
+}
+
+impl Tile {
+    const ZERO: Self = Self {
+        codes: [Codes([[0; 32]; 8]); STRETCH * GROUPS * 2],
+        floats: [Floats { d: [0.0; 8], min: [[0.0; 8]; 2] }; STRETCH * GROUPS],
+        integers: [Integers { scale: [[0; 16]; 2], offset: [0; 16] }; STRETCH * GROUPS],
+    };
+}
+
+/// Planes of codes of a format.
+const fn planes<F: Format>() -> usize {
+    if F::BITS == 8 { 2 } else { 1 }
 }
 
 /// Registers of eight columns in a tile.
@@ -33,7 +66,7 @@ const GROUPS: usize = TILE_COLUMNS / 8;
 const STRETCH: usize = 24;
 
 thread_local! {
-    static TILE: RefCell<Vec<[TileBlock; GROUPS]>> = const { RefCell::new(Vec::new()) };
+    static TILE: RefCell<Box<Tile>> = RefCell::new(Box::new(Tile::ZERO));
 }
 
 /// Output columns `range` (at most [`TILE_COLUMNS`]) for every row of `rows`.
@@ -51,8 +84,6 @@ pub(super) unsafe fn columns<F: Format>(
     assert!(range.end <= w.n && range.len() <= TILE_COLUMNS && !range.is_empty());
     let blocks = w.k / BLOCK;
     TILE.with_borrow_mut(|tile| {
-        // SAFETY: a tile is plain numbers, for which zeros are valid.
-        tile.resize(STRETCH + 8, unsafe { std::mem::zeroed() });
         let mut start = 0;
         while start < blocks {
             let len = (blocks - start).min(STRETCH);
@@ -63,7 +94,7 @@ pub(super) unsafe fn columns<F: Format>(
                     w.row(column)[start / F::PER * F::BYTES..].as_ptr()
                 });
                 // SAFETY: each pointer has `len / PER` stored blocks before its row ends.
-                unsafe { unpack::<F>(&pointers, &mut tile[..len], g) };
+                unsafe { unpack::<F>(&pointers, tile, len, g) };
             }
             let mut row = 0;
             while row < rows.m {
@@ -71,13 +102,13 @@ pub(super) unsafe fn columns<F: Format>(
                 // SAFETY: `row + R <= m`, and the caller's promise.
                 unsafe {
                     if left >= 4 && F::BITS == 4 && !F::HALVED {
-                        stretch::<F, 4>(w.n, rows, row, start, &tile[..len], &range, out);
+                        stretch::<F, 4>(w.n, rows, row, start, tile, len, &range, out);
                         row += 4;
                     } else if left >= 3 {
-                        stretch::<F, 3>(w.n, rows, row, start, &tile[..len], &range, out);
+                        stretch::<F, 3>(w.n, rows, row, start, tile, len, &range, out);
                         row += 3;
                     } else {
-                        stretch::<F, 1>(w.n, rows, row, start, &tile[..len], &range, out);
+                        stretch::<F, 1>(w.n, rows, row, start, tile, len, &range, out);
                         row += 1;
                     }
                 }
@@ -114,43 +145,47 @@ pub(super) unsafe fn transpose(r: [__m256i; 8]) -> [__m256i; 8] {
     }
 }
 
-/// Unpacks eight columns of a stretch into group `g` of the tile.
+/// Unpacks eight columns of `len` blocks into group `g` of the tile.
 ///
 /// # Safety
-/// Each of `weights` points to the stored blocks of `tile.len()` blocks of 32.
+/// Each of `weights` points to the stored blocks of `len` blocks of 32.
 #[target_feature(enable = "avx2,fma,f16c")]
-unsafe fn unpack<F: Format>(weights: &[*const u8; 8], tile: &mut [[TileBlock; GROUPS]], g: usize) {
+unsafe fn unpack<F: Format>(weights: &[*const u8; 8], tile: &mut Tile, len: usize, g: usize) {
     let mut factors = Factors::ZERO;
-    for (s, tile) in tile.chunks_mut(F::PER).enumerate() {
-        let at = weights.map(|w| w.wrapping_add(s * F::BYTES));
-        // SAFETY: the caller's promise.
-        unsafe { F::factors(&at, &mut factors) };
-        for (j, block) in tile.iter_mut().enumerate() {
-            let block = &mut block[g];
-            block.d = factors.d[j];
-            block.min = factors.min[j];
-            if F::HALVED {
-                for (column, offset) in block.offset.chunks_mut(2).enumerate() {
-                    for half in 0..2 {
-                        let scale = factors.scale[j][half][column] as i16;
-                        block.scale[half][2 * column..2 * column + 2].fill(scale);
-                        offset[half] = -F::OFFSET * scale;
-                    }
+    for b in 0..len {
+        let j = b % F::PER;
+        let at = weights.map(|w| w.wrapping_add(b / F::PER * F::BYTES));
+        if j == 0 {
+            // SAFETY: the caller's promise.
+            unsafe { F::factors(&at, &mut factors) };
+        }
+        let index = b * GROUPS + g;
+        let floats = &mut tile.floats[index];
+        floats.d = factors.d[j];
+        floats.min = factors.min[j];
+        if F::HALVED {
+            let Integers { scale, offset } = &mut tile.integers[index];
+            for half in 0..2 {
+                for (column, factor) in factors.scale[j][half].iter().enumerate() {
+                    let factor = *factor as i16;
+                    scale[half][2 * column..2 * column + 2].fill(factor);
+                    offset[2 * column + half] = -F::OFFSET * factor;
                 }
             }
-            // SAFETY: the caller's promise; the stores are of 32 bytes each.
-            unsafe {
-                let rows = transpose(std::array::from_fn(|i| F::codes(at[i], j)));
-                for (step, v) in rows.into_iter().enumerate() {
-                    if F::BITS == 8 {
-                        let v = _mm256_xor_si256(v, _mm256_set1_epi8(-128));
-                        let low = _mm256_and_si256(v, _mm256_set1_epi8(15));
-                        let high = _mm256_and_si256(_mm256_srli_epi16::<4>(v), _mm256_set1_epi8(15));
-                        _mm256_store_si256(block.codes[0][step].as_mut_ptr().cast(), low);
-                        _mm256_store_si256(block.codes[1][step].as_mut_ptr().cast(), high);
-                    } else {
-                        _mm256_store_si256(block.codes[0][step].as_mut_ptr().cast(), v);
-                    }
+        }
+        let codes = &mut tile.codes[index * planes::<F>()..][..planes::<F>()];
+        // SAFETY: the caller's promise; the stores are of 32 aligned bytes each.
+        unsafe {
+            let rows = transpose(std::array::from_fn(|i| F::codes(at[i], j)));
+            for (step, v) in rows.into_iter().enumerate() {
+                if F::BITS == 8 {
+                    let v = _mm256_xor_si256(v, _mm256_set1_epi8(-128));
+                    let low = _mm256_and_si256(v, _mm256_set1_epi8(15));
+                    let high = _mm256_and_si256(_mm256_srli_epi16::<4>(v), _mm256_set1_epi8(15));
+                    _mm256_store_si256(codes[0].0[step].as_mut_ptr().cast(), low);
+                    _mm256_store_si256(codes[1].0[step].as_mut_ptr().cast(), high);
+                } else {
+                    _mm256_store_si256(codes[0].0[step].as_mut_ptr().cast(), v);
                 }
             }
         }
@@ -168,12 +203,13 @@ unsafe fn stretch<F: Format, const R: usize>(
     rows: &QuantRows,
     row: usize,
     start: usize,
-    tile: &[[TileBlock; GROUPS]],
+    tile: &Tile,
+    len: usize,
     range: &Range<usize>,
     out: &SharedMut<f32>,
 ) {
     let blocks = rows.k / BLOCK;
-    debug_assert!(row + R <= rows.m && start + tile.len() <= blocks);
+    debug_assert!(row + R <= rows.m && start + len <= blocks && len <= STRETCH);
     let columns = range.len();
     let mut sums = [[0.0_f32; TILE_COLUMNS]; R];
     if start > 0 {
@@ -189,20 +225,24 @@ unsafe fn stretch<F: Format, const R: usize>(
         let x: [*const u8; R] =
             std::array::from_fn(|r| rows.q.as_ptr().add((row + r) * rows.k + start * BLOCK).cast());
         let first: [usize; R] = std::array::from_fn(|r| (row + r) * blocks + start);
-        for (b, tile) in tile.iter().enumerate() {
-            let integer = block_sums::<F, R>(tile, &x, b, rows, &first);
+        // A constant that the compiler can't see: unrolled, the steps would be reordered row by row, and the
+        // weights, loaded again for each row, would leave the registers.
+        let more = std::hint::black_box(steps_in_16_bits::<F>());
+        for b in 0..len {
+            let integer = block_sums::<F, R>(tile, &x, b, rows, &first, more);
+            let floats = tile.floats.as_ptr().add(b * GROUPS);
             for r in 0..R {
                 let d = _mm256_set1_ps(*rows.d.as_ptr().add(first[r] + b));
                 let scaled = rows.scaled.as_ptr().add(first[r] + b);
                 for g in 0..GROUPS {
-                    let factor = _mm256_mul_ps(_mm256_load_ps(tile[g].d.as_ptr()), d);
+                    let factor = _mm256_mul_ps(_mm256_load_ps((*floats.add(g)).d.as_ptr()), d);
                     acc[r][g] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(integer[r][g]), factor, acc[r][g]);
                     if F::MINS == 1 {
-                        let min = _mm256_load_ps(tile[g].min[0].as_ptr());
+                        let min = _mm256_load_ps((*floats.add(g)).min[0].as_ptr());
                         acc[r][g] = _mm256_fmadd_ps(min, _mm256_set1_ps((*scaled)[2]), acc[r][g]);
                     } else if F::MINS == 2 {
                         for h in 0..2 {
-                            let min = _mm256_load_ps(tile[g].min[h].as_ptr());
+                            let min = _mm256_load_ps((*floats.add(g)).min[h].as_ptr());
                             acc[r][g] = _mm256_fmadd_ps(min, _mm256_set1_ps((*scaled)[h]), acc[r][g]);
                         }
                     }
@@ -218,50 +258,77 @@ unsafe fn stretch<F: Format, const R: usize>(
     }
 }
 
-/// The exact integer sums of block `b`, `[row][group]` of eight columns.
-///
-/// # Safety
-/// `x[r]` points to the stretch's codes of row `r`, `first[r]` is the index of its first block in `rows`.
-#[inline(always)]
-unsafe fn block_sums<F: Format, const R: usize>(
-    tile: &[TileBlock; GROUPS],
-    x: &[*const u8; R],
-    b: usize,
-    rows: &QuantRows,
-    first: &[usize; R],
-) -> [[__m256i; GROUPS]; R] {
-    // Steps of four inputs whose sums fit 16 bits: 8 · 2 · 15 · 127, 4 · 2 · 31 · 127 and 2 · 2 · 63 · 127 do.
-    let steps = match F::BITS {
+/// Steps of four inputs whose sums fit 16 bits: 8 · 2 · 15 · 127, 4 · 2 · 31 · 127 and 2 · 2 · 63 · 127 do.
+const fn steps_in_16_bits<F: Format>() -> usize {
+    match F::BITS {
         5 => 4,
         6 => 2,
         _ if F::HALVED => 4,
         _ => 8,
-    };
+    }
+}
+
+/// One step of four inputs: `sums[r][g] = join(sums[r][g], products)`.
+///
+/// # Safety
+/// `codes` points to the plane of the block's first group, one of `planes`; `x` and `b` as for [`block_sums`].
+#[inline(always)]
+unsafe fn products<const R: usize>(
+    sums: &mut [[__m256i; GROUPS]; R],
+    codes: *const Codes,
+    planes: usize,
+    step: usize,
+    x: &[*const u8; R],
+    b: usize,
+    join: impl Fn(__m256i, __m256i) -> __m256i,
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let load = |g: usize| _mm256_load_si256(codes.add(g * planes).cast::<__m256i>().add(step));
+        let w: [__m256i; GROUPS] = [load(0), load(1)];
+        for r in 0..R {
+            let x = _mm256_set1_epi32(x[r].add(b * BLOCK + 4 * step).cast::<i32>().read_unaligned());
+            for g in 0..GROUPS {
+                sums[r][g] = join(sums[r][g], _mm256_maddubs_epi16(w[g], x));
+            }
+        }
+    }
+}
+
+/// The exact integer sums of block `b`, `[row][group]` of eight columns.
+///
+/// # Safety
+/// `x[r]` points to the stretch's codes of row `r`, `first[r]` is the index of its first block in `rows`, and `more` is
+/// [`steps_in_16_bits`].
+#[inline(always)]
+unsafe fn block_sums<F: Format, const R: usize>(
+    tile: &Tile,
+    x: &[*const u8; R],
+    b: usize,
+    rows: &QuantRows,
+    first: &[usize; R],
+    more: usize,
+) -> [[__m256i; GROUPS]; R] {
+    let steps = steps_in_16_bits::<F>();
     // SAFETY: the caller's promise.
     unsafe {
         let ones = _mm256_set1_epi16(1);
         let mut total = [[_mm256_setzero_si256(); GROUPS]; R];
         let mut fresh = true;
-        let planes = if F::BITS == 8 { 2 } else { 1 };
-        for plane in 0..planes {
+        let integers = tile.integers.as_ptr().add(b * GROUPS);
+        for plane in 0..planes::<F>() {
+            let codes = tile.codes.as_ptr().add(b * GROUPS * planes::<F>() + plane);
             let mut step = 0;
             while step < 8 {
                 let mut sums = [[_mm256_setzero_si256(); GROUPS]; R];
-                for s in step..step + steps {
-                    let w: [__m256i; GROUPS] =
-                        std::array::from_fn(|g| _mm256_load_si256(tile[g].codes[plane][s].as_ptr().cast()));
-                    for r in 0..R {
-                        let x = _mm256_set1_epi32(x[r].add(b * BLOCK + 4 * s).cast::<i32>().read_unaligned());
-                        for g in 0..GROUPS {
-                            let p = _mm256_maddubs_epi16(w[g], x);
-                            sums[r][g] = if s == step { p } else { _mm256_add_epi16(sums[r][g], p) };
-                        }
-                    }
+                products(&mut sums, codes, planes::<F>(), step, x, b, |_, p| p);
+                for s in step + 1..step + more {
+                    products(&mut sums, codes, planes::<F>(), s, x, b, |sum, p| _mm256_add_epi16(sum, p));
                 }
                 for r in 0..R {
                     for g in 0..GROUPS {
                         let factor = if F::HALVED {
-                            _mm256_load_si256(tile[g].scale[step / 4].as_ptr().cast())
+                            _mm256_load_si256((*integers.add(g)).scale[step / 4].as_ptr().cast())
                         } else if plane == 1 {
                             _mm256_set1_epi16(16)
                         } else {
@@ -282,7 +349,7 @@ unsafe fn block_sums<F: Format, const R: usize>(
                 let halves = _mm256_set1_epi32(halves);
                 for g in 0..GROUPS {
                     let factor = if F::HALVED {
-                        _mm256_load_si256(tile[g].offset.as_ptr().cast())
+                        _mm256_load_si256((*integers.add(g)).offset.as_ptr().cast())
                     } else {
                         _mm256_set1_epi16(-offset)
                     };
