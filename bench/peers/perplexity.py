@@ -2,8 +2,8 @@
 
     target/peers/bin/python bench/peers/perplexity.py MODEL TEXT [--context 512] [--json]
 
-The text is tokenised as a whole, with BOS where the file's rule puts one, and cut into chunks of `context` tokens; what
-is left at the end is dropped. Each chunk is fed from an empty cache. Where the file's rule adds BOS, it replaces the first token of
+The text is tokenised as a whole, with BOS where the file's rule puts one, and cut into chunks of `context` tokens, at least
+two; what is left at the end is dropped. Each chunk is fed from an empty cache. Where the file's rule adds BOS, it replaces the first token of
 every chunk. Scored are the tokens context/2 + 1 .. context - 1 of each chunk, each given all tokens of the chunk before it:
 context - context/2 - 1 tokens a chunk. Perplexity is exp of the mean negative log-probability (natural logarithm). This is the
 default scheme of llama.cpp's own perplexity tool.
@@ -47,8 +47,8 @@ def main():
     )
     tokens, bos = llama.tokenize(args.text.read_bytes()), llama.bos()
     chunks, first = len(tokens) // args.context, args.context // 2
-    if chunks < 1 or args.context < 4:
-        raise SystemExit(f"the text has {len(tokens)} tokens: too few for a chunk of {args.context}")
+    if chunks < 2 or args.context < 3:
+        raise SystemExit(f"the text has {len(tokens)} tokens: too few for two chunks of {args.context}")
     total, scored = 0.0, 0
     for c in range(chunks):
         chunk = tokens[c * args.context : (c + 1) * args.context]
