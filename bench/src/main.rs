@@ -36,8 +36,9 @@ fn main() {
         (BlockType::F16, 576, 576),
     ];
     let cpu = Cpu::new(threads);
-    let rows: Vec<_> =
-        shapes.map(|(ty, n, k)| (ty, n, k, kernel(&cpu, ty, n, k, 1, time), kernel(&cpu, ty, n, k, 512, time))).into();
+    let rows: Vec<_> = shapes
+        .map(|(ty, n, k)| (ty, n, k, kernel(&cpu, ty, n, k, 1, time), kernel(&cpu, ty, n, k, 512, time)))
+        .into();
     if json {
         let kernels: Vec<_> = rows
             .iter()
