@@ -28,7 +28,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let ids = tokenizer.encode(&text, Specials::ALL)?;
         let seconds = start.elapsed().as_secs_f64();
         println!("encoded   {:>8.1} ms, {} bytes, {} ids", seconds * 1e3, text.len(), ids.len());
-        println!("decodes back: {}", tokenizer.decode(&ids) == text);
+        println!("decodes back: {}", tokenizer.decode(&tokenizer.encode(&text, Specials::NONE)?) == text);
     }
     Ok(())
 }

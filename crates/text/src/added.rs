@@ -35,9 +35,14 @@ struct Finder {
 }
 
 impl Added {
-    pub(crate) fn new(vocab: &Vocab, strip: impl Fn(u32) -> Strip) -> Result<Added, TextError> {
-        let user = Finder::new(vocab, &strip, |k| k == TokenKind::UserDefined)?;
-        let all = Finder::new(vocab, &strip, |k| {
+    /// `text` is what an id is written as in a text, `strip` which white space around it is its own.
+    pub(crate) fn new<'v>(
+        vocab: &Vocab,
+        text: impl Fn(u32) -> Option<&'v [u8]>,
+        strip: impl Fn(u32) -> Strip,
+    ) -> Result<Added, TextError> {
+        let user = Finder::new(vocab, &text, &strip, |k| k == TokenKind::UserDefined)?;
+        let all = Finder::new(vocab, &text, &strip, |k| {
             matches!(k, TokenKind::UserDefined | TokenKind::Control | TokenKind::Unknown)
         })?;
         Ok(Added { user, all })
@@ -78,16 +83,17 @@ impl Added {
 }
 
 impl Finder {
-    fn new(
+    fn new<'v>(
         vocab: &Vocab,
+        text: impl Fn(u32) -> Option<&'v [u8]>,
         strip: impl Fn(u32) -> Strip,
         wanted: impl Fn(TokenKind) -> bool,
     ) -> Result<Finder, TextError> {
         let ids: Vec<u32> = (0..vocab.len() as u32)
-            .filter(|&id| vocab.kind(id).is_some_and(&wanted) && vocab.bytes_of(id).is_some_and(|b| !b.is_empty()))
+            .filter(|&id| vocab.kind(id).is_some_and(&wanted) && text(id).is_some_and(|b| !b.is_empty()))
             .collect();
         let strips = ids.iter().map(|&id| strip(id)).collect();
-        let patterns = ids.iter().map(|&id| vocab.bytes_of(id).unwrap_or_default());
+        let patterns = ids.iter().map(|&id| text(id).unwrap_or_default());
         let automaton = (!ids.is_empty())
             .then(|| AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(patterns))
             .transpose()

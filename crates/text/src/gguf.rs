@@ -125,7 +125,7 @@ impl Parts {
         let named = [eos, token_id(m, EOT, size)?, token_id(m, EOM, size)?];
         Ok(Tokenizer {
             stop_tokens: turn_enders(&self.vocab, named.into_iter().flatten()),
-            added: Added::new(&self.vocab, strip)?,
+            added: Added::new(&self.vocab, |id| self.vocab.bytes_of(id), strip)?,
             unknown: token_id(m, UNKNOWN, size)?,
             bos,
             eos,

@@ -83,7 +83,13 @@ fn read(json: &Value) -> Result<Tokenizer, Problem> {
     let Some(merges) = model["merges"].as_array() else { return here("model.merges is not a list") };
     let byte_fallback = model["byte_fallback"].as_bool().unwrap_or(false);
     let (tokens, kinds, strips) = tokens(pieces, &json["added_tokens"], byte_fallback)?;
-    let vocab = Vocab::new(&tokens, Some(kinds), spelling)?;
+    // Added tokens are looked for as they are written, but decode as pieces do.
+    let spell = |(token, kind): (&'_ String, &TokenKind)| match (spelling, kind) {
+        (Spelling::Metaspace, TokenKind::UserDefined) => token.replace('▁', " "),
+        _ => token.clone(),
+    };
+    let spelt: Vec<String> = tokens.iter().zip(&kinds).map(spell).collect();
+    let vocab = Vocab::new(&spelt, Some(kinds), spelling)?;
 
     let malformed = |index: usize, merge: &Value| TextError::BadMerge {
         index,
@@ -106,7 +112,7 @@ fn read(json: &Value) -> Result<Tokenizer, Problem> {
     let words = PreTokenizer::new(&pipeline.patterns)?;
     Ok(Tokenizer {
         stop_tokens: turn_enders(&vocab, eos.into_iter()),
-        added: Added::new(&vocab, |id| strips.get(&id).copied().unwrap_or_default())?,
+        added: Added::new(&vocab, |id| tokens.get(id as usize).map(String::as_bytes), |id| strips.get(&id).copied().unwrap_or_default())?,
         vocab,
         merges,
         words,

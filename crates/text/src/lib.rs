@@ -8,17 +8,24 @@
 
 mod added;
 mod alphabet;
+mod clock;
 mod error;
 mod gguf;
 mod json;
 mod merge;
 mod pretokenize;
+mod pymethods;
+mod pyvalue;
+mod stop_strings;
 mod stop_tokens;
 mod stream;
+mod template;
 mod tokenizer;
 mod vocab;
 
 pub use error::TextError;
+pub use stop_strings::{StopOutcome, StopStrings};
 pub use stream::DecodeStream;
+pub use template::{ChatTemplate, Message};
 pub use tokenizer::{Specials, Tokenizer};
 pub use vocab::TokenKind;
