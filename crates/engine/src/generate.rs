@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use turbospark_text::{DecodeStream, StopStrings};
+use turbospark_text::{DecodeStream, StopOutcome, StopStrings};
 
 use crate::session::State;
 use crate::{CancelFlag, Engine, EngineError, Sampler, SamplingParams};
@@ -31,8 +31,8 @@ pub struct GenerateOptions {
 pub enum FinishReason {
     /// The model ended its turn with this token.
     StopToken(u32),
-    /// A stop string appeared.
-    StopString,
+    /// This stop string appeared.
+    StopString(String),
     /// `max_tokens` were generated, or the context is full.
     Length,
     /// The cancel flag was raised.
@@ -86,6 +86,7 @@ pub struct Generation<'s> {
     sampler: Sampler,
     stream: DecodeStream<'s>,
     stops: StopStrings,
+    stop_strings: Vec<String>,
     stop_tokens: &'s [u32],
     max_tokens: usize,
     cancel: CancelFlag,
@@ -120,6 +121,7 @@ impl<'s> Generation<'s> {
             sampler,
             stream: tokenizer.stream_continuation(),
             stops: StopStrings::new(&options.stop),
+            stop_strings: options.stop,
             stop_tokens: if options.ignore_stop_tokens { &[] } else { tokenizer.stop_tokens() },
             max_tokens,
             cancel: options.cancel,
@@ -165,25 +167,32 @@ impl<'s> Generation<'s> {
         if self.stop_tokens.binary_search(&token).is_ok() {
             return Ok(self.finish(FinishReason::StopToken(token), None, String::new()));
         }
-        let text = self.stops.push(self.stream.push(token));
-        if self.stops.stopped() {
-            self.finished = Some(FinishReason::StopString);
-        } else if self.stats.decode_tokens >= self.max_tokens
-            || self.state.tokens.len() >= self.engine.context()
+        let text = self.show(|stream| stream.push(token));
+        if self.finished.is_none()
+            && (self.stats.decode_tokens >= self.max_tokens
+                || self.state.tokens.len() >= self.engine.context())
         {
             return Ok(self.finish(FinishReason::Length, Some(token), text));
         }
         Ok(Some(Piece { token: Some(token), text }))
     }
 
+    /// Text that is certain after the stream's next; a stop string that completes in it ends the answer.
+    fn show(&mut self, next: impl for<'a> FnOnce(&'a mut DecodeStream<'s>) -> &'a str) -> String {
+        let StopOutcome { text, matched } = self.stops.push(next(&mut self.stream));
+        if let Some(stop) = matched.and_then(|i| self.stop_strings.get(i)) {
+            self.finished = Some(FinishReason::StopString(stop.clone()));
+        }
+        text
+    }
+
     /// Ends for `reason` with what was held back; a stop string that completes only now wins.
     fn finish(&mut self, reason: FinishReason, token: Option<u32>, mut text: String) -> Option<Piece> {
-        text += &self.stops.push(self.stream.finish());
-        let stopped = self.stops.stopped();
-        if !stopped {
+        text += &self.show(DecodeStream::finish);
+        if self.finished.is_none() {
             text += &self.stops.finish();
+            self.finished = Some(reason);
         }
-        self.finished = Some(if stopped { FinishReason::StopString } else { reason });
         (token.is_some() || !text.is_empty()).then_some(Piece { token, text })
     }
 }

@@ -98,11 +98,11 @@ fn stop_strings_end_the_answer_and_are_not_part_of_it() {
     let (at, _) = middle[0];
     let stop: String = middle.iter().map(|(_, c)| c).collect();
     let first = whole.find(&stop).unwrap().min(at);
-    let options = GenerateOptions { stop: vec!["never there".to_owned(), stop], ..greedy(24) };
+    let options = GenerateOptions { stop: vec!["never there".to_owned(), stop.clone()], ..greedy(24) };
     let mut generation = session.generate(&prompt(0), options).unwrap();
     let text: String = generation.by_ref().map(|p| p.unwrap().text).collect();
     assert_eq!(text, whole[..first]);
-    assert_eq!(generation.finish_reason(), Some(&FinishReason::StopString));
+    assert_eq!(generation.finish_reason(), Some(&FinishReason::StopString(stop)));
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn cancel_stops_between_tokens_and_the_session_goes_on() {
     let options = GenerateOptions { cancel: cancel.clone(), ..greedy(24) };
     let mut generation = session.generate(&prompt(0), options.clone()).unwrap();
     let mut tokens = Vec::new();
-    while let Some(piece) = generation.next() {
+    for piece in generation.by_ref() {
         tokens.extend(piece.unwrap().token);
         if tokens.len() == 3 {
             cancel.cancel();
@@ -144,7 +144,7 @@ fn cancel_stops_between_tokens_and_the_session_goes_on() {
 #[test]
 fn a_seed_repeats_a_sampled_answer() {
     let engine = engine(FILE);
-    let mut answer = |seed| {
+    let answer = |seed| {
         let sampling = SamplingParams { seed, temperature: 2.0, ..SamplingParams::default() };
         let options = GenerateOptions { sampling, ..greedy(24) };
         let mut session = engine.session();
