@@ -3,6 +3,7 @@
 //! Invariant: the pieces' texts together are the answer, without half characters, stop tokens and anything from a stop
 //! string on; after the last piece [`Generation::finish_reason`] says why it ended.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use turbospark_text::{DecodeStream, StopOutcome, StopStrings};
@@ -23,6 +24,31 @@ pub struct GenerateOptions {
     pub ignore_stop_tokens: bool,
     /// Stops the prompt between chunks and the answer between tokens.
     pub cancel: CancelFlag,
+    /// Told how much of the prompt has been fed.
+    pub progress: PromptProgress,
+}
+
+/// A function that is called after each chunk of a prompt. The default calls nothing.
+#[derive(Clone, Default)]
+pub struct PromptProgress(Option<Arc<dyn Fn(usize, usize) + Send + Sync>>);
+
+impl PromptProgress {
+    /// Calls `report(fed, of)`, in tokens that the cache did not hold already.
+    pub fn new(report: impl Fn(usize, usize) + Send + Sync + 'static) -> Self {
+        PromptProgress(Some(Arc::new(report)))
+    }
+
+    pub(crate) fn report(&self, fed: usize, of: usize) {
+        if let Some(report) = &self.0 {
+            report(fed, of);
+        }
+    }
+}
+
+impl std::fmt::Debug for PromptProgress {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if self.0.is_some() { "PromptProgress(..)" } else { "PromptProgress(none)" })
+    }
 }
 
 /// Why a generation ended.
@@ -108,7 +134,7 @@ impl<'s> Generation<'s> {
         let started = Instant::now();
         let mut sampler = Sampler::new(options.sampling, engine.spec().n_vocab)?;
         let tokenizer = engine.tokenizer()?;
-        let (prefill_tokens, finished) = match state.prompt(engine, prompt, &options.cancel) {
+        let (prefill_tokens, finished) = match state.prompt(engine, prompt, &options.cancel, &options.progress) {
             Ok(fed) => (fed, None),
             Err(EngineError::Cancelled { fed, .. }) => (fed, Some(FinishReason::Cancelled)),
             Err(e) => return Err(e),
@@ -146,7 +172,7 @@ impl<'s> Generation<'s> {
     /// The next token: feeds the one before it and samples.
     fn sample(&mut self) -> Result<u32, EngineError> {
         if let Some(token) = self.unfed.take() {
-            self.state.feed(self.engine, &[token], &CancelFlag::new())?;
+            self.state.feed(self.engine, &[token], &CancelFlag::new(), &PromptProgress::default())?;
         }
         let token = self.sampler.sample(&mut self.state.logits)?;
         self.unfed = Some(token);
