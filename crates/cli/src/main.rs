@@ -6,6 +6,7 @@
 
 mod args;
 mod commands;
+mod describe;
 mod environment;
 mod failure;
 mod generation;
