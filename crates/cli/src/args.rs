@@ -317,7 +317,11 @@ fn above_zero(text: &str) -> Result<f32, String> {
 }
 
 fn temperature(text: &str) -> Result<f32, String> {
-    number(text, |x| x.is_finite() && x > 0.0, "a number above 0; for the most likely token always, use --greedy")
+    number(
+        text,
+        |x| x.is_finite() && x > 0.0,
+        "a number above 0; for the most likely token always, use --greedy",
+    )
 }
 
 fn share(text: &str) -> Result<f32, String> {
@@ -342,7 +346,9 @@ mod tests {
     fn defaults_in_the_help_are_those_of_the_sampler() {
         let d = SamplingParams::default();
         let help = Cli::command().find_subcommand_mut("run").unwrap().render_long_help().to_string();
-        for value in [d.temperature.to_string(), d.top_k.to_string(), d.top_p.to_string(), d.min_p.to_string()] {
+        for value in
+            [d.temperature.to_string(), d.top_k.to_string(), d.top_p.to_string(), d.min_p.to_string()]
+        {
             assert!(help.contains(&format!("[default: {value}]")), "{value}");
         }
     }

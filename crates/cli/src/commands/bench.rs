@@ -92,7 +92,11 @@ pub(crate) fn bench(args: &BenchArgs) -> Result<()> {
         kv: args.model.kv.name(),
         results,
     };
-    if args.json { output::json(&report)? } else { table(&report)? }
+    if args.json {
+        output::json(&report)?
+    } else {
+        table(&report)?
+    }
     Ok(())
 }
 
@@ -116,7 +120,8 @@ fn decode(engine: &Engine, first: u32, tokens: usize) -> Result<()> {
 fn random_ids(engine: &Engine, n: usize) -> Vec<u32> {
     let n_vocab = engine.spec().n_vocab;
     let tokenizer = engine.tokenizer().ok();
-    let usable: Vec<u32> = (0..n_vocab as u32).filter(|&id| tokenizer.is_none_or(|t| !t.is_special(id))).collect();
+    let usable: Vec<u32> =
+        (0..n_vocab as u32).filter(|&id| tokenizer.is_none_or(|t| !t.is_special(id))).collect();
     let mut state = SEED;
     let mut draw = || {
         // SplitMix64 (Steele, Lea and Flood 2014).
@@ -141,7 +146,10 @@ fn summarise(phase: Phase, tokens: usize, mut rates: Vec<f64>) -> Measured {
 fn table(report: &Report) -> Result<()> {
     let Report { model, architecture, threads, kv, results } = report;
     output::line(&format!("{model}: {architecture}, {threads} threads, KV cache {kv}, tokens per second"))?;
-    output::line(&format!("{:8} {:>7} {:>10} {:>10} {:>10} {:>5}", "phase", "tokens", "median", "min", "max", "runs"))?;
+    output::line(&format!(
+        "{:8} {:>7} {:>10} {:>10} {:>10} {:>5}",
+        "phase", "tokens", "median", "min", "max", "runs"
+    ))?;
     for r in results {
         output::line(&format!(
             "{:8} {:>7} {:>10.1} {:>10.1} {:>10.1} {:>5}",

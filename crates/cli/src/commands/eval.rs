@@ -30,7 +30,8 @@ fn logits(args: &LogitsArgs) -> Result<()> {
     let mut rows = Vec::new();
     let chunk = args.chunk.unwrap_or(tokens.len());
     let mut sequence = engine.sequence();
-    engine.feed(&mut sequence, &tokens, Some(chunk), Wanted::All, |_, logits| rows.extend_from_slice(logits))?;
+    engine
+        .feed(&mut sequence, &tokens, Some(chunk), Wanted::All, |_, logits| rows.extend_from_slice(logits))?;
     write_safetensors(&args.out, &[("logits", &[tokens.len(), n_vocab], &rows)])?;
     Ok(())
 }

@@ -105,7 +105,8 @@ fn as_json(gguf: &Gguf, spec: &Result<ModelSpec, ModelError>) -> Json {
             })
         })
         .collect();
-    let by_type: Map<_, _> = bytes_by_type(gguf).into_iter().map(|(n, sum, _)| (n.to_owned(), sum.into())).collect();
+    let by_type: Map<_, _> =
+        bytes_by_type(gguf).into_iter().map(|(n, sum, _)| (n.to_owned(), sum.into())).collect();
     let model = match spec {
         Ok(spec) => describe::json(spec, gguf),
         Err(error) => json!({ "error": error.to_string() }),
@@ -123,14 +124,17 @@ fn as_json(gguf: &Gguf, spec: &Result<ModelSpec, ModelError>) -> Json {
 
 /// The text with control characters escaped: a file can't steer the terminal.
 fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { c.escape_default().to_string() } else { c.to_string() }).collect()
+    text.chars()
+        .map(|c| if c.is_control() { c.escape_default().to_string() } else { c.to_string() })
+        .collect()
 }
 
 fn abbreviated(value: &Value) -> String {
     match value {
         Value::String(text) => {
             let shown: String = text.chars().take(SHOWN_TEXT).collect();
-            let rest = if shown.len() < text.len() { format!("… ({} bytes)", text.len()) } else { String::new() };
+            let rest =
+                if shown.len() < text.len() { format!("… ({} bytes)", text.len()) } else { String::new() };
             printable(&shown) + &rest
         }
         Value::Array(array) => {
@@ -153,12 +157,17 @@ fn value_json(value: &Value) -> Json {
         Value::I32(x) => json!(x),
         Value::U64(x) => json!(x),
         Value::I64(x) => json!(x),
-        Value::F32(x) => json!(x),
+        Value::F32(x) => shortest(*x),
         Value::F64(x) => json!(x),
         Value::Bool(x) => json!(x),
         Value::String(x) => json!(x),
         Value::Array(x) => array_json(x, usize::MAX),
     }
+}
+
+/// The shortest decimal that reads back as `x`: not the digits of its f64 neighbour.
+fn shortest(x: f32) -> Json {
+    x.to_string().parse::<f64>().map_or(Json::Null, |x| json!(x))
 }
 
 /// The first `limit` elements.
@@ -175,7 +184,7 @@ fn array_json(array: &Array, limit: usize) -> Json {
         Array::I32(x) => list(x, limit),
         Array::U64(x) => list(x, limit),
         Array::I64(x) => list(x, limit),
-        Array::F32(x) => list(x, limit),
+        Array::F32(x) => x.iter().take(limit).map(|&x| shortest(x)).collect(),
         Array::F64(x) => list(x, limit),
         Array::Bool(x) => list(x, limit),
         Array::String(x) => list(x, limit),

@@ -78,7 +78,8 @@ fn tokens(args: &RunArgs, engine: &Engine, text: &str) -> Result<Vec<u32>> {
     let template = if args.raw { None } else { generation::template(engine)? };
     let Some(template) = template else {
         if args.system.is_some() {
-            let why = "this model has no chat template, so --system can't take effect: put it into the prompt";
+            let why =
+                "this model has no chat template, so --system can't take effect: put it into the prompt";
             return Err(Usage(why.to_owned()).into());
         }
         return Ok(engine.tokenizer()?.encode(text, Specials::ALL)?);
