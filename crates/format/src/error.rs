@@ -61,7 +61,9 @@ pub enum FormatError {
         problem: String,
     },
     /// A metadata value is of another type than the reader needs.
-    #[error("metadata {key} is {found}, expected {expected}: the file was written wrongly, convert it again")]
+    #[error(
+        "metadata {key:?} is {found}, expected {expected}: the file was written wrongly, convert it again"
+    )]
     WrongType {
         /// The key.
         key: String,
@@ -71,7 +73,7 @@ pub enum FormatError {
         found: String,
     },
     /// No such tensor.
-    #[error("there is no tensor {name} in {}", path.display())]
+    #[error("there is no tensor {name:?} in {}", path.display())]
     NoTensor {
         /// The name asked for.
         name: String,
@@ -102,7 +104,7 @@ pub enum FormatError {
         value: f32,
     },
     /// What was handed to a writer does not make a valid file.
-    #[error("cannot write {what}: {problem}")]
+    #[error("cannot write {what:?}: {problem}")]
     Unwritable {
         /// The key or tensor.
         what: String,
@@ -111,7 +113,7 @@ pub enum FormatError {
     },
 }
 
-/// What is wrong with a file's content.
+/// What is wrong with a file's content. Names out of the file are printed quoted and escaped: a stranger chose them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs)] // Each field is named in the message above it.
@@ -146,44 +148,46 @@ pub enum Fault {
     Bool { section: String, byte: u8 },
     #[error("{section} has an empty name; the file is corrupt")]
     EmptyName { section: String },
-    #[error("metadata key {key} occurs twice; the file was written wrongly")]
+    #[error("{section} has a name of {len} bytes, more than {limit}; the file is corrupt")]
+    LongName { section: String, len: usize, limit: usize },
+    #[error("metadata key {key:?} occurs twice; the file was written wrongly")]
     DuplicateKey { key: String },
-    #[error("tensor {tensor} occurs twice; the file was written wrongly")]
+    #[error("tensor {tensor:?} occurs twice; the file was written wrongly")]
     DuplicateTensor { tensor: String },
     #[error(
         "general.alignment is {found}, not a power of two in an unsigned integer; the file was written wrongly"
     )]
     Alignment { found: String },
-    #[error("tensor {tensor} has {dims} dimensions, not 1 to 4; the file is corrupt")]
+    #[error("tensor {tensor:?} has {dims} dimensions, not 1 to 4; the file is corrupt")]
     Dimensions { tensor: String, dims: u32 },
-    #[error("dimension {dim} of tensor {tensor} is 0; the file is corrupt")]
+    #[error("dimension {dim} of tensor {tensor:?} is 0; the file is corrupt")]
     ZeroDimension { tensor: String, dim: usize },
-    #[error("the size of tensor {tensor}, shape {shape:?}, overflows; the file is corrupt")]
+    #[error("the size of tensor {tensor:?}, shape {shape:?}, overflows; the file is corrupt")]
     Overflow { tensor: String, shape: Vec<u64> },
     #[error(
-        "tensor {tensor} is stored as {name}, which is not yet supported: use a file in another quantisation, such as Q4_K_M"
+        "tensor {tensor:?} is stored as {name}, which is not yet supported: use a file in another quantisation, such as Q4_K_M"
     )]
     NotYet { tensor: String, name: &'static str },
     #[error(
-        "tensor {tensor} has the unknown block type {number}: the file is corrupt or newer than this program"
+        "tensor {tensor:?} has the unknown block type {number}: the file is corrupt or newer than this program"
     )]
     UnknownBlockType { tensor: String, number: u32 },
     #[error(
-        "rows of tensor {tensor} have {columns} elements, no multiple of the {block_len} of a {block_type} block"
+        "rows of tensor {tensor:?} have {columns} elements, no multiple of the {block_len} of a {block_type} block"
     )]
     PartialBlock { tensor: String, columns: u64, block_len: usize, block_type: BlockType },
     #[error(
-        "data of tensor {tensor} begins at {offset} of the data section, no multiple of the alignment {alignment}"
+        "data of tensor {tensor:?} begins at {offset} of the data section, no multiple of the alignment {alignment}"
     )]
     Misaligned { tensor: String, offset: u64, alignment: u64 },
     #[error(
-        "data of tensor {tensor} ends at byte {end}, the file at {file}: it is cut short, download it again"
+        "data of tensor {tensor:?} ends at byte {end}, the file at {file}: it is cut short, download it again"
     )]
     Outside { tensor: String, end: u64, file: u64 },
-    #[error("data of tensors {first} and {second} overlap; the file is corrupt")]
+    #[error("data of tensors {first:?} and {second:?} overlap; the file is corrupt")]
     Overlap { first: String, second: String },
     #[error("the safetensors header is not valid: {problem}")]
     SafetensorsHeader { problem: String },
-    #[error("tensor {tensor} has dtype {dtype}, which does not convert to f32; F32, F16 and BF16 do")]
+    #[error("tensor {tensor:?} has dtype {dtype}, which does not convert to f32; F32, F16 and BF16 do")]
     Dtype { tensor: String, dtype: &'static str },
 }

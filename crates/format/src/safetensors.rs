@@ -227,7 +227,7 @@ fn entries(bytes: &[u8]) -> Result<Vec<Entry>, (u64, Fault)> {
     for (name, described) in pairs {
         let Some(described) = described else { continue };
         let Some(dtype) = Dtype::from_name(&described.dtype) else {
-            let problem = format!("tensor {name} has the unknown dtype {}", described.dtype);
+            let problem = format!("tensor {name:?} has the unknown dtype {:?}", described.dtype);
             return Err(header_error(problem));
         };
         let shape = described.shape.iter().map(|n| usize::try_from(*n).ok()).collect::<Option<Vec<_>>>();
@@ -243,8 +243,9 @@ fn entries(bytes: &[u8]) -> Result<Vec<Entry>, (u64, Fault)> {
             return Err((8, Fault::Outside { tensor: name, end, file }));
         }
         if end.checked_sub(begin) != Some(size as u64) {
-            let problem =
-                format!("tensor {name} has offsets {begin} to {end}, its shape and dtype need {size} bytes");
+            let problem = format!(
+                "tensor {name:?} has offsets {begin} to {end}, its shape and dtype need {size} bytes"
+            );
             return Err(header_error(problem));
         }
         let (begin, end) = (data_begin + begin as usize, data_begin + end as usize);

@@ -70,7 +70,7 @@ struct Task {
     end: usize,
 }
 
-/// Bytes of weights a task of a single row reads: long enough to hide a ticket's cost, short enough to balance.
+/// Fewest bytes of weights that a task of a single row reads: enough to hide a ticket's cost.
 const TASK_BYTES: usize = 32 << 10;
 /// Columns that one tile of a many-row product covers; a multiple of every kernel's width.
 pub(crate) const TILE_COLUMNS: usize = 16;
@@ -94,15 +94,24 @@ impl Cpu {
         }
         let rows = &scratch.rows;
         let mut tasks = Vec::new();
+        let bytes = |j: &MatJob<'_>| j.w.n * j.w.row_bytes;
+        let mut left: usize = jobs.iter().map(bytes).sum();
         for (job, j) in jobs.iter().enumerate() {
-            let step = if m == 1 {
-                (TASK_BYTES / j.w.row_bytes.max(1)).next_multiple_of(8).max(8)
-            } else {
-                TILE_COLUMNS
-            };
-            tasks.extend(
-                (0..j.w.n).step_by(step).map(|start| Task { job, start, end: (start + step).min(j.w.n) }),
-            );
+            let mut start = 0;
+            while start < j.w.n {
+                let step = if m == 1 {
+                    // Long parts first: reads are sequential within a part and cold at its start. Short ones at the
+                    // end let the threads finish together.
+                    let part = (left / (2 * self.threads())).max(TASK_BYTES);
+                    (part / j.w.row_bytes.max(1)).next_multiple_of(8).max(8)
+                } else {
+                    TILE_COLUMNS
+                };
+                let end = (start + step).min(j.w.n);
+                tasks.push(Task { job, start, end });
+                left -= (end - start) * j.w.row_bytes;
+                start = end;
+            }
         }
         let outs: Vec<(Mat<'_>, SharedMut<f32>)> =
             jobs.iter_mut().map(|j| (j.w, SharedMut::new(j.out))).collect();

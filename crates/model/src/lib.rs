@@ -1,6 +1,6 @@
 //! An architecture as data: [`ModelSpec`] says what a model file computes, and nothing here computes it.
 //!
-//! A family is one small file in [`families`](crate::families): a function from a file's metadata and tensor
+//! A family is one small file in `families`: a function from a file's metadata and tensor
 //! names to a [`ModelSpec`]. It is chosen by `general.architecture` alone, never by which tensors happen to be
 //! there. What is not supported is refused by name; a key that is absent takes the GGUF format's default, never
 //! another family's; a tensor that no family consumed is an error, because ignoring it would compute another

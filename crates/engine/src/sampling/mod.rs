@@ -18,6 +18,11 @@ use std::collections::HashMap;
 use crate::EngineError;
 use random::SplitMix64;
 
+/// Logits that are compared or summed side by side.
+const LANES: usize = 16;
+/// Logits searched at once for the greatest.
+const BLOCK: usize = 1024;
+
 /// How often a token has been seen.
 #[derive(Debug, Clone, Copy, Default)]
 struct Seen {
@@ -96,20 +101,29 @@ impl Sampler {
     }
 }
 
-/// Index of the greatest of finite (or `-inf`) logits, the first of equals; 0 for none.
+/// Index of the greatest logit, the first of equals; 0 for none.
 ///
 /// A NaN is never chosen while anything else is there.
 pub fn argmax(logits: &[f32]) -> usize {
-    // `f32::max` drops NaN, and lanes let the compiler use vectors.
-    let (chunks, rest) = logits.as_chunks::<16>();
-    let mut lanes = [f32::NEG_INFINITY; 16];
-    for chunk in chunks {
-        for (lane, &x) in lanes.iter_mut().zip(chunk) {
-            *lane = lane.max(x);
+    // One pass over blocks for the greatest, then a search in its block alone.
+    let mut top = f32::NEG_INFINITY;
+    let mut start = 0;
+    for (block, first) in logits.chunks(BLOCK).zip((0..).step_by(BLOCK)) {
+        let (chunks, rest) = block.as_chunks::<LANES>();
+        let mut lanes = [f32::NEG_INFINITY; LANES];
+        for chunk in chunks {
+            for (lane, &x) in lanes.iter_mut().zip(chunk) {
+                // Not `max`: a comparison that is false for NaN is one vector instruction.
+                *lane = if x > *lane { x } else { *lane };
+            }
+        }
+        let greatest = lanes.iter().chain(rest).copied().fold(f32::NEG_INFINITY, f32::max);
+        if greatest > top {
+            (top, start) = (greatest, first);
         }
     }
-    let top = lanes.iter().chain(rest).copied().fold(f32::NEG_INFINITY, f32::max);
-    logits.iter().position(|&x| x == top).unwrap_or(0)
+    let within = logits[start..].iter().position(|&x| x == top);
+    within.map_or_else(|| logits.iter().position(|x| !x.is_nan()).unwrap_or(0), |i| start + i)
 }
 
 /// An error that names the first logit that is NaN or infinite.
@@ -118,15 +132,14 @@ pub fn argmax(logits: &[f32]) -> usize {
 /// [`EngineError::NonFiniteLogit`].
 pub fn check_finite(logits: &[f32]) -> Result<(), EngineError> {
     // A finite x gives 0·x = 0, anything else NaN, which no addition removes.
-    let (chunks, rest) = logits.as_chunks::<16>();
-    let mut lanes = [0.0f32; 16];
+    let (chunks, rest) = logits.as_chunks::<LANES>();
+    let mut lanes = [0.0f32; LANES];
     for chunk in chunks {
         for (lane, &x) in lanes.iter_mut().zip(chunk) {
             *lane += x * 0.0;
         }
     }
-    let fine = lanes.iter().all(|x| *x == 0.0) && rest.iter().all(|x| x.is_finite());
-    if fine {
+    if lanes.iter().all(|x| *x == 0.0) && rest.iter().all(|x| x.is_finite()) {
         return Ok(());
     }
     let token = logits.iter().position(|x| !x.is_finite()).unwrap_or_default();

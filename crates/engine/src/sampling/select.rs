@@ -49,17 +49,20 @@ pub(super) fn draw(
     let temperature = f64::from(params.temperature);
     let least = (f64::from(params.min_p) * UNIT) as u64;
     kept.clear();
-    for (id, &logit) in logits.iter().enumerate() {
-        let mut candidate = Candidate { logit, id: id as u32, weight: 0 };
+    // Below it a weight is 0 or a better k were found; f32 rounds this by less than a thousandth, hence the margin.
+    let lightest = top + (LOWEST - 0.01) as f32 * params.temperature;
+    let floor = kth.map_or(lightest, |k| k.logit.max(lightest));
+    scan(logits, floor, |id, logit| {
+        let mut candidate = Candidate { logit, id, weight: 0 };
         let x = (f64::from(logit) - f64::from(top)) / temperature;
-        if x < LOWEST || kth.is_some_and(|k| candidate.rank(&k) == Ordering::Greater) {
-            continue;
+        if x >= LOWEST && kth.is_none_or(|k| candidate.rank(&k) != Ordering::Greater) {
+            candidate.weight = (exp(x) * UNIT) as u64;
+            if candidate.weight >= least {
+                kept.push(candidate);
+            }
         }
-        candidate.weight = (exp(x) * UNIT) as u64;
-        if candidate.weight >= least {
-            kept.push(candidate);
-        }
-    }
+        floor
+    });
     let total: u64 = kept.iter().map(|c| c.weight).sum();
     let mut end = total;
     let mut last = None;
@@ -83,23 +86,48 @@ pub(super) fn draw(
 
 /// The `k`-th best candidate, `0 < k < logits.len()`.
 fn kth_best(logits: &[f32], k: usize, work: &mut Vec<Candidate>) -> Candidate {
-    // Collect what beats the best threshold known, and raise the threshold each time the room is full: most of
-    // a vocabulary is passed over with one comparison.
+    // Collect what may be among the best, and raise the floor each time the room is full: most of a vocabulary is
+    // passed over with one comparison for many tokens.
     let room = (2 * k).max(64);
-    let mut threshold = f32::NEG_INFINITY;
+    let mut floor = f32::NEG_INFINITY;
     work.clear();
-    for (id, &logit) in logits.iter().enumerate() {
-        // Equal to the threshold comes later in id, so it ranks behind the k that are kept.
-        if logit <= threshold && work.len() >= k {
-            continue;
-        }
-        work.push(Candidate { logit, id: id as u32, weight: 0 });
+    scan(logits, floor, |id, logit| {
+        work.push(Candidate { logit, id, weight: 0 });
         if work.len() == room {
-            threshold = work.select_nth_unstable_by(k - 1, Candidate::rank).1.logit;
+            floor = work.select_nth_unstable_by(k - 1, Candidate::rank).1.logit;
             work.truncate(k);
         }
-    }
+        floor
+    });
     *work.select_nth_unstable_by(k - 1, Candidate::rank).1
+}
+
+/// Calls `visit(id, logit)` for each logit that is not below the floor, which starts as `floor` and becomes what `visit`
+/// returns.
+fn scan(logits: &[f32], mut floor: f32, mut visit: impl FnMut(u32, f32) -> f32) {
+    for (chunk, first) in logits.chunks(32).zip((0..).step_by(32)) {
+        // A vector maximum: only chunks that have something are looked at one by one.
+        if let Ok(full) = <&[f32; 32]>::try_from(chunk)
+            && greatest(full) < floor
+        {
+            continue;
+        }
+        for (&logit, id) in chunk.iter().zip(first..) {
+            if logit >= floor {
+                floor = visit(id, logit);
+            }
+        }
+    }
+}
+
+fn greatest(chunk: &[f32; 32]) -> f32 {
+    let mut lanes = [f32::NEG_INFINITY; 8];
+    for part in chunk.as_chunks::<8>().0 {
+        for (lane, &x) in lanes.iter_mut().zip(part) {
+            *lane = if x > *lane { x } else { *lane };
+        }
+    }
+    lanes.into_iter().fold(f32::NEG_INFINITY, f32::max)
 }
 
 /// The last candidate of the shortest best-first run whose weights reach `wanted` (at most the sum of all), and

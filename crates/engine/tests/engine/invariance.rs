@@ -102,3 +102,31 @@ fn asking_for_fewer_logits_changes_no_bit() {
         assert_eq!(bits(&got), bits(last), "{file}");
     }
 }
+
+#[test]
+fn parts_of_one_batch_get_the_logits_that_each_asked_for() {
+    for (name, file) in files() {
+        let engine = open(&file, options(2, KvKind::F16));
+        let prompts: Vec<Vec<u32>> = (0..3).map(|p| prompt(&name, p)).collect();
+        let n_vocab = engine.spec().n_vocab;
+        let alone: Vec<_> = prompts.iter().map(|p| bits(&logits(&engine, p, p.len()))).collect();
+        let mut sequences: Vec<_> = prompts.iter().map(|_| engine.sequence()).collect();
+        let wanted = [Wanted::Last, Wanted::Nothing, Wanted::All];
+        let mut parts: Vec<_> = (sequences.iter_mut().zip(&prompts).zip(wanted))
+            .map(|((sequence, tokens), wanted)| Part { sequence, tokens, wanted })
+            .collect();
+        let mut rows = vec![Vec::new(); 3];
+        engine
+            .forward(&mut parts, |part, row, logits| {
+                assert_eq!(
+                    bits(logits),
+                    alone[part][row * n_vocab..][..n_vocab],
+                    "{file}, part {part}, row {row}"
+                );
+                rows[part].push(row);
+            })
+            .unwrap();
+        let all: Vec<usize> = (0..prompts[2].len()).collect();
+        assert_eq!(rows, [vec![prompts[0].len() - 1], vec![], all], "{file}");
+    }
+}

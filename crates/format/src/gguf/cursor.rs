@@ -5,6 +5,9 @@
 
 use crate::Fault;
 
+/// The specification's limit for keys. It keeps names, which errors repeat, of a readable size.
+pub(super) const MAX_NAME: usize = 65_535;
+
 /// A fault and the byte at which the faulty field begins.
 #[derive(Debug)]
 pub(super) struct Located {
@@ -86,6 +89,16 @@ impl<'a> Cursor<'a> {
         match std::str::from_utf8(bytes) {
             Ok(text) => Ok(text),
             Err(_) => self.fail(bytes.len(), |section| Fault::NotUtf8 { section }),
+        }
+    }
+
+    /// The name of a key or a tensor.
+    pub(super) fn name(&mut self) -> Parsed<&'a str> {
+        let name = self.str()?;
+        match name.len() {
+            0 => self.fail(8, |section| Fault::EmptyName { section }),
+            1..=MAX_NAME => Ok(name),
+            len => self.fail(len + 8, |section| Fault::LongName { section, len, limit: MAX_NAME }),
         }
     }
 }

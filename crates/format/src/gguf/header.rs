@@ -13,12 +13,13 @@
 
 use super::cursor::{Cursor, Located, Parsed};
 use super::value::{ARRAY, Array, Metadata, Value};
-use super::{DEFAULT_ALIGNMENT, TensorInfo};
+use super::{DEFAULT_ALIGNMENT, TensorInfo, stored_bytes};
 use crate::{BlockType, Fault};
 
 /// Arrays of arrays of arrays have no use in practice; the limit keeps recursion off the stack's end.
 pub(super) const MAX_NESTING: usize = 8;
 pub(super) const MAX_DIMS: u32 = 4;
+const ALIGNMENT_KEY: &str = "general.alignment";
 /// A key of one byte and a one-byte value.
 const MIN_KEY_BYTES: usize = 8 + 1 + 4 + 1;
 /// A name of one byte and one dimension.
@@ -53,14 +54,15 @@ pub(super) fn parse(bytes: &[u8]) -> Parsed<Header> {
     let n_keys = cursor.count(MIN_KEY_BYTES)?;
 
     let mut metadata = Metadata::default();
+    let mut alignment_at = 0;
     for i in 0..n_keys {
         cursor.section = format!("metadata key {} of {n_keys}", i + 1);
         let begin = cursor.position();
-        let key = cursor.str()?;
-        if key.is_empty() {
-            return cursor.fail(8, |section| Fault::EmptyName { section });
+        let key = cursor.name()?;
+        if key == ALIGNMENT_KEY {
+            alignment_at = begin as u64;
         }
-        cursor.section = format!("metadata {key}");
+        cursor.section = format!("metadata {key:?}");
         let number = cursor.u32()?;
         let value = value(&mut cursor, number)?;
         if metadata.insert(key, value).is_some() {
@@ -68,7 +70,7 @@ pub(super) fn parse(bytes: &[u8]) -> Parsed<Header> {
             return Err(Located { offset: begin as u64, fault });
         }
     }
-    let alignment = alignment(&metadata).map_err(|fault| Located { offset: 0, fault })?;
+    let alignment = alignment(&metadata).map_err(|fault| Located { offset: alignment_at, fault })?;
 
     let mut tensors = Vec::with_capacity(n_tensors);
     let mut described_at = Vec::with_capacity(n_tensors);
@@ -96,8 +98,8 @@ fn hint(magic: &[u8; 4]) -> &'static str {
 
 /// The alignment of the data section.
 pub(super) fn alignment(metadata: &Metadata) -> Result<u64, Fault> {
-    let Some(value) = metadata.get("general.alignment") else { return Ok(DEFAULT_ALIGNMENT) };
-    match metadata.u32("general.alignment") {
+    let Some(value) = metadata.get(ALIGNMENT_KEY) else { return Ok(DEFAULT_ALIGNMENT) };
+    match metadata.u32(ALIGNMENT_KEY) {
         Ok(Some(n)) if n.is_power_of_two() => Ok(n.into()),
         Ok(Some(n)) => Err(Fault::Alignment { found: n.to_string() }),
         _ => Err(Fault::Alignment { found: value.type_name() }),
@@ -175,11 +177,8 @@ fn elements<T>(
 
 /// One description; `offset` of the result still counts from the data section.
 fn tensor(cursor: &mut Cursor<'_>, alignment: u64) -> Parsed<TensorInfo> {
-    let name = cursor.str()?.to_owned();
-    if name.is_empty() {
-        return cursor.fail(8, |section| Fault::EmptyName { section });
-    }
-    cursor.section = format!("the description of tensor {name}");
+    let name = cursor.name()?.to_owned();
+    cursor.section = format!("the description of tensor {name:?}");
     let dims = cursor.u32()?;
     if !(1..=MAX_DIMS).contains(&dims) {
         return cursor.fail(4, |_| Fault::Dimensions { tensor: name, dims });
@@ -209,12 +208,7 @@ fn tensor(cursor: &mut Cursor<'_>, alignment: u64) -> Parsed<TensorInfo> {
         return cursor.fail(0, |_| Fault::PartialBlock { tensor: name, columns, block_len, block_type });
     }
     let shape = sizes.iter().map(|n| usize::try_from(*n).ok()).collect::<Option<Vec<_>>>();
-    // The element count has to fit too, or a consumer's product of the shape would wrap.
-    let bytes = shape.as_ref().and_then(|shape| {
-        shape.iter().try_fold(1usize, |n, size| n.checked_mul(*size))?;
-        let row = block_type.row_bytes(shape[0])?;
-        shape[1..].iter().try_fold(row, |n, size| n.checked_mul(*size))
-    });
+    let bytes = shape.as_ref().and_then(|shape| stored_bytes(block_type, shape));
     match (shape, bytes) {
         (Some(shape), Some(bytes)) => {
             Ok(TensorInfo { name, shape, block_type, shard: 0, offset, bytes: bytes as u64 })

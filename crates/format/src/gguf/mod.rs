@@ -20,7 +20,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 /// Alignment of tensor data where the file does not say.
-pub(crate) const DEFAULT_ALIGNMENT: u64 = 32;
+const DEFAULT_ALIGNMENT: u64 = 32;
 
 /// One tensor of a model file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -136,6 +136,9 @@ impl Gguf {
 
     /// The stored bytes of one of this model's tensors, exactly `t.bytes` of them.
     ///
+    /// In a mapped file they begin at a multiple of the file's alignment in memory too; in one read from memory they
+    /// may begin anywhere.
+    ///
     /// # Panics
     ///
     /// May panic when `t` is of another model.
@@ -152,6 +155,15 @@ impl Gguf {
     pub fn paths(&self) -> &[PathBuf] {
         &self.paths
     }
+}
+
+/// Bytes of a tensor whose shape has at least one size, or `None` where they overflow.
+///
+/// The element count has to fit too: formats below a byte an element would let a consumer's product of the shape wrap.
+fn stored_bytes(block_type: BlockType, shape: &[usize]) -> Option<usize> {
+    shape.iter().try_fold(1usize, |n, size| n.checked_mul(*size))?;
+    let row = block_type.row_bytes(shape[0])?;
+    shape[1..].iter().try_fold(row, |n, size| n.checked_mul(*size))
 }
 
 fn malformed(path: &Path, offset: u64, fault: Fault) -> FormatError {

@@ -133,10 +133,16 @@ impl Value {
 }
 
 /// Metadata in file order.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Metadata {
     entries: Vec<(String, Value)>,
     index: HashMap<String, usize>,
+}
+
+impl std::fmt::Debug for Metadata {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
+    }
 }
 
 impl PartialEq for Metadata {

@@ -3,6 +3,7 @@
 //! Invariant: what is written re-reads equal. What the reader would refuse is refused before the first byte, and
 //! tensor data is streamed: the writer holds no copy of it.
 
+use super::cursor::MAX_NAME;
 use super::header;
 use super::header::{MAX_DIMS, MAX_NESTING};
 use super::value::{Array, Metadata, Value};
@@ -138,9 +139,7 @@ impl<'a> GgufWriter<'a> {
         let alignment =
             header::alignment(&self.metadata).or_else(|fault| unwritable("metadata", fault.to_string()))?;
         for (key, value) in self.metadata.iter() {
-            if key.is_empty() {
-                return unwritable("metadata", "a key is empty".to_owned());
-            }
+            check_name(key)?;
             if let Value::Array(array) = value
                 && nesting(array) > MAX_NESTING
             {
@@ -149,9 +148,7 @@ impl<'a> GgufWriter<'a> {
         }
         let mut names = HashSet::new();
         for tensor in &self.tensors {
-            if tensor.name.is_empty() {
-                return unwritable("a tensor", "its name is empty".to_owned());
-            }
+            check_name(&tensor.name)?;
             if !names.insert(tensor.name.as_str()) {
                 return unwritable(&tensor.name, "the name occurs twice".to_owned());
             }
@@ -192,12 +189,19 @@ fn stored_bytes(tensor: &Pending<'_>) -> Result<usize, FormatError> {
     if !(1..=MAX_DIMS as usize).contains(&shape.len()) || shape.contains(&0) {
         return unwritable(&tensor.name, format!("shape {shape:?} is not of 1 to {MAX_DIMS} sizes above 0"));
     }
-    let Some(row) = tensor.block_type.row_bytes(shape[0]) else {
+    if !shape[0].is_multiple_of(tensor.block_type.block_len()) {
         return Err(FormatError::PartialBlock { block_type: tensor.block_type, len: shape[0] });
-    };
-    match shape[1..].iter().try_fold(row, |n, size| n.checked_mul(*size)) {
+    }
+    match super::stored_bytes(tensor.block_type, shape) {
         Some(bytes) => Ok(bytes),
         None => unwritable(&tensor.name, format!("the size of shape {shape:?} overflows")),
+    }
+}
+
+fn check_name(name: &str) -> Result<(), FormatError> {
+    match name.len() {
+        1..=MAX_NAME => Ok(()),
+        len => unwritable(name, format!("its name has {len} bytes, not 1 to {MAX_NAME}")),
     }
 }
 

@@ -10,6 +10,9 @@ use crate::quantized::{BLOCK, QuantRows};
 use core::arch::x86_64::*;
 use std::ops::Range;
 
+/// Bytes between what is fetched into the first-level and into the second-level cache.
+const FAR: usize = 16 << 10;
+
 /// Output columns `range` of the single row in `rows`.
 ///
 /// # Safety
@@ -70,10 +73,12 @@ unsafe fn eight<F: Format>(weights: &[*const u8; 8], row_bytes: usize, rows: &Qu
                     acc = _mm256_fmadd_ps(min, _mm256_set1_ps(scaled[1]), acc);
                 }
             }
-            // The next group's rows follow this one's in memory: fetch them in order while this group is worked on.
+            // The next group's rows follow this one's in memory: fetch them in order while this group is worked on, and
+            // ask the second-level cache for what comes after them.
             let next = weights[0].wrapping_add(8 * row_bytes + s * 8 * F::BYTES);
             for line in (0..8 * F::BYTES).step_by(64) {
-                _mm_prefetch::<_MM_HINT_T0>(next.wrapping_add(line).cast());
+                _mm_prefetch::<_MM_HINT_NTA>(next.wrapping_add(line).cast());
+                _mm_prefetch::<_MM_HINT_T1>(next.wrapping_add(line + FAR).cast());
             }
             for at in &mut at {
                 *at = at.wrapping_add(F::BYTES);
