@@ -83,7 +83,8 @@ pub struct GenerationStats {
     pub prefill: Duration,
     /// Tokens generated, a stop token included.
     pub decode_tokens: usize,
-    /// Time from the end of the prompt to the last token, without the caller's own between steps.
+    /// Time from the first token to the last, without the caller's own between steps. The first is not in it: it needs
+    /// no pass beyond the prompt's.
     pub decode: Duration,
     /// From the start of the call to the first token; zero before it.
     pub time_to_first_token: Duration,
@@ -95,9 +96,9 @@ impl GenerationStats {
         rate(self.prefill_tokens, self.prefill)
     }
 
-    /// Generated tokens per second; 0 if there were none.
+    /// Tokens per second after the first; 0 if there were none.
     pub fn decode_rate(&self) -> f64 {
-        rate(self.decode_tokens, self.decode)
+        rate(self.decode_tokens.saturating_sub(1), self.decode)
     }
 }
 
@@ -134,11 +135,12 @@ impl<'s> Generation<'s> {
         let started = Instant::now();
         let mut sampler = Sampler::new(options.sampling, engine.spec().n_vocab)?;
         let tokenizer = engine.tokenizer()?;
-        let (prefill_tokens, finished) = match state.prompt(engine, prompt, &options.cancel, &options.progress) {
-            Ok(fed) => (fed, None),
-            Err(EngineError::Cancelled { fed, .. }) => (fed, Some(FinishReason::Cancelled)),
-            Err(e) => return Err(e),
-        };
+        let (prefill_tokens, finished) =
+            match state.prompt(engine, prompt, &options.cancel, &options.progress) {
+                Ok(fed) => (fed, None),
+                Err(EngineError::Cancelled { fed, .. }) => (fed, Some(FinishReason::Cancelled)),
+                Err(e) => return Err(e),
+            };
         sampler.observe_prompt(prompt);
         let max_tokens = options.max_tokens.unwrap_or(usize::MAX);
         Ok(Generation {
@@ -185,10 +187,11 @@ impl<'s> Generation<'s> {
         }
         let step = Instant::now();
         let token = self.sample()?;
-        self.stats.decode += step.elapsed();
         self.stats.decode_tokens += 1;
         if self.stats.decode_tokens == 1 {
             self.stats.time_to_first_token = self.started.elapsed();
+        } else {
+            self.stats.decode += step.elapsed();
         }
         if self.stop_tokens.binary_search(&token).is_ok() {
             return Ok(self.finish(FinishReason::StopToken(token), None, String::new()));

@@ -93,9 +93,9 @@ pub(crate) fn bench(args: &BenchArgs) -> Result<()> {
         results,
     };
     if args.json {
-        output::json(&report)?
+        output::json(&report)?;
     } else {
-        table(&report)?
+        table(&report)?;
     }
     Ok(())
 }

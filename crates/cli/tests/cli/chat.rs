@@ -20,7 +20,10 @@ fn each_turn_sees_the_conversation_before_it() {
     assert_eq!(ran.out, format!("{first}\n{second}\n"));
     // What the model saw is the template's text of all messages so far, as one raw prompt.
     let before = format!("[system] be brief\n[user] hi\n[assistant] {first}\n[user] and\n");
-    let alone = turbospark(&["run", arg(&model), &before, "--raw", "--greedy", "-n", "6", "-q"]).done();
+    let file = dir.path().join("before.txt");
+    fs::write(&file, before + "\n").unwrap();
+    let tail = ["--raw", "--greedy", "-n", "6", "-q"];
+    let alone = turbospark(&[&["run", arg(&model), "--file", arg(&file)], &tail[..]].concat()).done();
     assert_eq!(alone.out, second);
 }
 

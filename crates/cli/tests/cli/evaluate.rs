@@ -88,7 +88,8 @@ fn log_probability(logits: &[f32], token: u32) -> f64 {
 fn perplexity_scores_the_second_half_of_each_window_after_bos() {
     let dir = tempfile::tempdir().unwrap();
     let file = text(dir.path());
-    let gguf = Gguf::open(small()).unwrap();
+    let model = small();
+    let gguf = Gguf::open(&model).unwrap();
     let tokenizer = Tokenizer::from_metadata(gguf.metadata()).unwrap();
     let specials = Specials { add_bos_eos: true, parse: false };
     let ids = tokenizer.encode(&fs::read_to_string(&file).unwrap(), specials).unwrap();
@@ -103,18 +104,8 @@ fn perplexity_scores_the_second_half_of_each_window_after_bos() {
             count += 1;
         }
     }
-    let args = [
-        "eval",
-        "perplexity",
-        arg(&small()),
-        "--file",
-        arg(&file),
-        "--context",
-        "32",
-        "--kv",
-        "f32",
-        "--json",
-    ];
+    let args =
+        ["eval", "perplexity", arg(&model), "--file", arg(&file), "--context", "32", "--kv", "f32", "--json"];
     let report: Value = serde_json::from_str(&turbospark(&args).done().out).unwrap();
     let (ours, expected) = (report["perplexity"].as_f64().unwrap(), (nll / f64::from(count)).exp());
     assert!((ours / expected - 1.0).abs() < 1e-5, "{ours} {expected}");

@@ -131,7 +131,8 @@ impl<'a> Rows<'a> {
         out.clear();
         match self {
             Rows::Model { engine, sequence } => {
-                engine.feed(sequence, tokens, None, Wanted::All, |_, logits| out.extend_from_slice(logits))?;
+                engine
+                    .feed(sequence, tokens, None, Wanted::All, |_, logits| out.extend_from_slice(logits))?;
             }
             Rows::Saved { bytes, row_bytes } => {
                 let (now, rest) = bytes.split_at(tokens.len() * *row_bytes);

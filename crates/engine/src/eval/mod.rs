@@ -47,7 +47,9 @@ pub enum EvalError {
     },
 
     /// Rows of different vocabularies can't be compared.
-    #[error("the model has a vocabulary of {model} and the reference one of {reference}: they can't be compared")]
+    #[error(
+        "the model has a vocabulary of {model} and the reference one of {reference}: they can't be compared"
+    )]
     Vocabularies {
         /// The model's.
         model: usize,
@@ -56,7 +58,9 @@ pub enum EvalError {
     },
 
     /// The saved logits are not what `eval logits` writes, or are of other tokens.
-    #[error("the saved logits are {found}, expected f32 of shape [{rows}, {n_vocab}]: write them with the same tokens")]
+    #[error(
+        "the saved logits are {found}, expected f32 of shape [{rows}, {n_vocab}]: write them with the same tokens"
+    )]
     SavedLogits {
         /// What the file holds.
         found: String,
