@@ -4,7 +4,17 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 const DAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 const MONTHS: [&str; 12] = [
-    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
     "December",
 ];
 
@@ -36,7 +46,8 @@ pub(crate) fn strftime(seconds: i64, format: &str) -> Result<String, String> {
         if bare {
             directive = chars.next().unwrap_or('-');
         }
-        let padded = |value: i64, width: usize| if bare { value.to_string() } else { format!("{value:0width$}") };
+        let padded =
+            |value: i64, width: usize| if bare { value.to_string() } else { format!("{value:0width$}") };
         out.push_str(&match directive {
             'Y' => padded(year, 4),
             'y' => padded(year.rem_euclid(100), 2),

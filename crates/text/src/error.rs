@@ -33,7 +33,9 @@ pub enum TextError {
     },
 
     /// The vocabulary has no tokens at all, or more than ids can name.
-    #[error("a vocabulary of {tokens} tokens ({bytes} bytes) can't be used; the file is damaged, convert it again")]
+    #[error(
+        "a vocabulary of {tokens} tokens ({bytes} bytes) can't be used; the file is damaged, convert it again"
+    )]
     VocabSize {
         /// Tokens in the vocabulary.
         tokens: usize,
@@ -42,7 +44,9 @@ pub enum TextError {
     },
 
     /// A token id lies outside of the vocabulary.
-    #[error("{key} is {id}, outside of the vocabulary of {size} tokens; correct the key or convert the file again")]
+    #[error(
+        "{key} is {id}, outside of the vocabulary of {size} tokens; correct the key or convert the file again"
+    )]
     BadTokenId {
         /// The metadata key.
         key: &'static str,
@@ -64,7 +68,9 @@ pub enum TextError {
     },
 
     /// The kind of tokenizer is not supported.
-    #[error("tokenizer.ggml.model is {model:?}, which is not supported; supported are gpt2, llama and gemma4")]
+    #[error(
+        "tokenizer.ggml.model is {model:?}, which is not supported; supported are gpt2, llama and gemma4"
+    )]
     UnknownModel {
         /// The model as the file names it.
         model: String,
@@ -81,7 +87,9 @@ pub enum TextError {
     },
 
     /// A text has bytes for which the vocabulary has neither pieces, byte tokens nor an unknown token.
-    #[error("the vocabulary can't spell {text:?}: it has no piece, no byte tokens and no unknown token for it")]
+    #[error(
+        "the vocabulary can't spell {text:?}: it has no piece, no byte tokens and no unknown token for it"
+    )]
     NoPiece {
         /// The character.
         text: String,

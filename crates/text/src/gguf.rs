@@ -14,7 +14,7 @@ use crate::{
     pretokenize::{PreTokenizer, Preset, preset},
     stop_tokens::turn_enders,
     tokenizer::SpacePrefix,
-    vocab::{Spelling, TokenKind, Vocab, spell},
+    vocab::{NONE, Spelling, TokenKind, Vocab, spell},
 };
 
 const MODEL: &str = "tokenizer.ggml.model";
@@ -52,7 +52,11 @@ impl Tokenizer {
     }
 }
 
-fn byte_level(m: &Metadata, tokens: &[String], kinds: Option<Vec<TokenKind>>) -> Result<Tokenizer, TextError> {
+fn byte_level(
+    m: &Metadata,
+    tokens: &[String],
+    kinds: Option<Vec<TokenKind>>,
+) -> Result<Tokenizer, TextError> {
     let pre = m.str(PRE)?.unwrap_or("default");
     let preset = preset(pre).ok_or_else(|| TextError::UnknownPre { pre: pre.to_owned() })?;
     let vocab = Vocab::new(tokens, kinds, Spelling::ByteLevel)?;
@@ -64,7 +68,8 @@ fn byte_level(m: &Metadata, tokens: &[String], kinds: Option<Vec<TokenKind>>) ->
     };
     let Preset { patterns, whole_words, nfc, add_bos } = preset;
     let prefix = SpacePrefix { add: m.bool(ADD_SPACE_PREFIX)?.unwrap_or(false), ..SpacePrefix::default() };
-    let parts = Parts { words: PreTokenizer::new(patterns)?, vocab, merges, nfc, whole_words, add_bos, prefix };
+    let parts =
+        Parts { words: PreTokenizer::new(patterns)?, vocab, merges, nfc, whole_words, add_bos, prefix };
     parts.finish(m, |_| Strip::default())
 }
 
@@ -73,7 +78,12 @@ fn scored(m: &Metadata, tokens: &[String], kinds: Option<Vec<TokenKind>>) -> Res
     let hint = "a SentencePiece vocabulary needs its scores; convert the file again";
     let scores = m.f32s(SCORES)?.ok_or(TextError::MissingKey { key: SCORES, hint })?;
     check_len(SCORES, scores.len(), tokens.len())?;
-    let merges = Merges::Pieces(scores.iter().map(|&s| rank_of_score(s)).collect());
+    // User-defined tokens are found before merging and never made by it.
+    let rank = |(id, &score): (usize, &f32)| match vocab.kind(id as u32) {
+        Some(TokenKind::UserDefined) => NONE,
+        _ => rank_of_score(score),
+    };
+    let merges = Merges::Pieces(scores.iter().enumerate().map(rank).collect());
     let prefix = SpacePrefix { add: m.bool(ADD_SPACE_PREFIX)?.unwrap_or(true), ..SpacePrefix::default() };
     let words = PreTokenizer::new(&[] as &[&str])?;
     // Phi-3's turn tokens take the white space after them, which the format has no key for.
@@ -86,7 +96,11 @@ fn scored(m: &Metadata, tokens: &[String], kinds: Option<Vec<TokenKind>>) -> Res
 }
 
 /// Gemma 4: merges over text pieces; lines and runs of newlines are words, and spaces don't part words.
-fn metaspace_merges(m: &Metadata, tokens: &[String], kinds: Option<Vec<TokenKind>>) -> Result<Tokenizer, TextError> {
+fn metaspace_merges(
+    m: &Metadata,
+    tokens: &[String],
+    kinds: Option<Vec<TokenKind>>,
+) -> Result<Tokenizer, TextError> {
     let vocab = Vocab::new(tokens, kinds, Spelling::Metaspace)?;
     let merges = pair_merges(&vocab, m.strings(MERGES)?.ok_or_else(no_merges)?)?;
     let prefix = SpacePrefix { add: m.bool(ADD_SPACE_PREFIX)?.unwrap_or(false), ..SpacePrefix::default() };
@@ -135,6 +149,7 @@ impl Parts {
             merges: self.merges,
             words: self.words,
             nfc: self.nfc,
+            strip_space: self.prefix.add,
             space_prefix: self.prefix,
             whole_words: self.whole_words,
         })
@@ -195,9 +210,9 @@ pub(crate) fn merge_table<'a>(
         let middle = joined.len();
         spell(vocab.spelling(), right, &mut joined);
         let find = |bytes: &[u8]| {
-            vocab.find(bytes).or_else(|| vocab.find_special(std::str::from_utf8(bytes).ok()?)).ok_or_else(|| {
-                bad_merge(rank, &format!("{left} {right}"), "names a piece that the vocabulary lacks")
-            })
+            vocab.find(bytes).or_else(|| vocab.find_special(std::str::from_utf8(bytes).ok()?)).ok_or_else(
+                || bad_merge(rank, &format!("{left} {right}"), "names a piece that the vocabulary lacks"),
+            )
         };
         let pair = (find(&joined[..middle])?, find(&joined[middle..])?);
         let id = find(&joined)?;

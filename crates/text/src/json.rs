@@ -112,11 +112,16 @@ fn read(json: &Value) -> Result<Tokenizer, Problem> {
     let words = PreTokenizer::new(&pipeline.patterns)?;
     Ok(Tokenizer {
         stop_tokens: turn_enders(&vocab, eos.into_iter()),
-        added: Added::new(&vocab, |id| tokens.get(id as usize).map(String::as_bytes), |id| strips.get(&id).copied().unwrap_or_default())?,
+        added: Added::new(
+            &vocab,
+            |id| tokens.get(id as usize).map(String::as_bytes),
+            |id| strips.get(&id).copied().unwrap_or_default(),
+        )?,
         vocab,
         merges,
         words,
         nfc: pipeline.nfc,
+        strip_space: strips_space(&json["decoder"]),
         space_prefix: pipeline.prefix,
         whole_words: model["ignore_merges"].as_bool().unwrap_or(false),
         unknown,
@@ -208,13 +213,15 @@ impl Pipeline {
             }
             // Every space is a ▁ by then: the rule finds nothing.
             Some("Split") if p["pattern"]["String"] == " " && !self.byte_level => Ok(()),
-            Some("Split") => match (p["pattern"]["Regex"].as_str(), p["behavior"].as_str(), p["invert"] == true) {
-                (Some(pattern), Some("Isolated"), false) | (Some(pattern), Some("Removed"), true) => {
-                    self.patterns.push(pattern.to_owned());
-                    Ok(())
+            Some("Split") => {
+                match (p["pattern"]["Regex"].as_str(), p["behavior"].as_str(), p["invert"] == true) {
+                    (Some(pattern), Some("Isolated"), false) | (Some(pattern), Some("Removed"), true) => {
+                        self.patterns.push(pattern.to_owned());
+                        Ok(())
+                    }
+                    _ => here(format!("pre-tokenizer {p} is not supported")),
                 }
-                _ => here(format!("pre-tokenizer {p} is not supported")),
-            },
+            }
             Some("Metaspace") if p["replacement"] == "▁" => {
                 let scheme = p["prepend_scheme"].as_str().unwrap_or("always");
                 let add = scheme != "never" && p["add_prefix_space"] != false;
@@ -231,6 +238,16 @@ impl Pipeline {
 
 fn each(list: &Value, read: impl FnMut(&Value) -> Result<(), Problem>) -> Result<(), Problem> {
     list.as_array().map(Vec::as_slice).unwrap_or_default().iter().try_for_each(read)
+}
+
+/// Whether decoding leaves out a space at the start.
+fn strips_space(decoder: &Value) -> bool {
+    match decoder["type"].as_str() {
+        Some("Sequence") => decoder["decoders"].as_array().is_some_and(|d| d.iter().any(strips_space)),
+        Some("Strip") => decoder["content"] == " " && decoder["start"].as_u64().is_some_and(|n| n > 0),
+        Some("Metaspace") => decoder["prepend_scheme"] != "never" && decoder["add_prefix_space"] != false,
+        _ => false,
+    }
 }
 
 /// The tokens that the post-processor puts before and after a text.

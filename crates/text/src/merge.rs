@@ -2,8 +2,9 @@
 //!
 //! One heap-based pass serves both families. Byte-level BPE ranks a pair by its place in the merge list; SentencePiece ranks
 //! it by the score of the piece that results. Ties go to the leftmost pair, as in both reference implementations. The pass is
-//! written here instead of taken from a library because a library that owns its vocabulary as one `String` a piece and a
-//! table a merge list needs several times the load time that a command-line run may spend, and has no pass over scores.
+//! written here because the `tokenizers` library has none over scores and loads too slowly for a command line that must
+//! show its first token in a fraction of a second: 0.19 s for a vocabulary of 50,257 pieces, 2.7 s for 262,144 (version
+//! 0.23, `tokenizer.json`, two cores), where this crate takes 0.01 s and 0.04 s from GGUF metadata.
 //! Time is O(n log n) in the symbols of one word.
 
 use std::cmp::Reverse;
@@ -17,7 +18,7 @@ use crate::vocab::{NONE, Vocab};
 pub(crate) enum Merges {
     /// (left id, right id) to (rank, joined id).
     Pairs(HashMap<(u32, u32), (u32, u32)>),
-    /// Any two neighbours that spell a piece; the rank of each piece, lower is earlier.
+    /// Any two neighbours that spell a piece; the rank of each piece, lower is earlier, `NONE` for never.
     Pieces(Vec<u32>),
 }
 
@@ -27,7 +28,7 @@ impl Merges {
             Merges::Pairs(pairs) => pairs.get(&(left.id, right.id)).copied(),
             Merges::Pieces(ranks) => {
                 let id = vocab.find(&text[left.start as usize..(right.start + right.len) as usize])?;
-                Some((ranks[id as usize], id))
+                Some((ranks[id as usize], id)).filter(|&(rank, _)| rank != NONE)
             }
         }
     }
@@ -77,7 +78,12 @@ impl Merger {
     }
 
     /// Joins the pushed symbols of `text` and returns those that remain, in order.
-    pub(crate) fn run(&mut self, vocab: &Vocab, merges: &Merges, text: &[u8]) -> impl Iterator<Item = &Symbol> {
+    pub(crate) fn run(
+        &mut self,
+        vocab: &Vocab,
+        merges: &Merges,
+        text: &[u8],
+    ) -> impl Iterator<Item = &Symbol> {
         self.queue.clear();
         for right in 1..self.symbols.len() {
             self.offer(vocab, merges, text, right as u32 - 1, right as u32);

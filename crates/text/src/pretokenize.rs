@@ -22,7 +22,8 @@ const QWEN35: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M
 const GPT4O: &str = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 const TEKKEN: &str = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 const KIMI_K2: &str = r"\p{Han}+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
-const BAILING: &str = r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+";
+const BAILING: &str =
+    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+";
 const SEED_CODER: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}\r\n]+|\s*[\r\n]+|\s+(?!\S)|\s+";
 const DEEPSEEK_V3: [&str; 3] = [
     r"\p{N}{1,3}",
@@ -58,12 +59,11 @@ pub(crate) fn preset(pre: &str) -> Option<Preset> {
     let plain = |patterns| Preset { patterns, whole_words: false, nfc: false, add_bos: false };
     Some(match pre {
         "default" => plain(&DEFAULT),
-        "gpt-2" | "phi-2" | "mpt" | "jais" | "trillion" | "granite-docling" | "exaone4" | "gigachat" | "a.x-4.0"
-        | "mellum" | "modern-bert" => plain(&[GPT2]),
+        "gpt-2" | "phi-2" | "mpt" | "jais" | "trillion" | "granite-docling" | "exaone4" | "gigachat"
+        | "a.x-4.0" | "mellum" | "modern-bert" => plain(&[GPT2]),
         "olmo" | "dolma" => Preset { nfc: true, ..plain(&[GPT2]) },
-        "smollm" | "starcoder" | "refact" | "codeshell" | "command-r" | "exaone" | "minerva-7b" | "mellum2" => {
-            plain(&[r"\p{N}", GPT2])
-        }
+        "smollm" | "starcoder" | "refact" | "codeshell" | "command-r" | "exaone" | "minerva-7b"
+        | "mellum2" => plain(&[r"\p{N}", GPT2]),
         "falcon" => plain(&FALCON),
         "llama3" | "llama-v3" | "llama-bpe" | "falcon3" | "falcon-h1" | "pixtral" | "midm-2.0" | "lfm2" => {
             Preset { whole_words: true, add_bos: true, ..plain(&[LLAMA3]) }
@@ -213,8 +213,24 @@ mod tests {
     fn every_preset_compiles_and_keeps_the_text_whole() {
         let text = "Hi, it's 12345 ①②\t\r\n\n 漢字かな  가나 e\u{301} ΑΒΓ\u{3000}«x»  ";
         for pre in [
-            "default", "gpt-2", "olmo", "smollm", "falcon", "llama-bpe", "smaug-bpe", "qwen2", "stablelm2", "qwen35",
-            "gpt-4o", "tekken", "deepseek-llm", "deepseek-coder", "deepseek-v3", "kimi-k2", "bailingmoe", "seed-coder",
+            "default",
+            "gpt-2",
+            "olmo",
+            "smollm",
+            "falcon",
+            "llama-bpe",
+            "smaug-bpe",
+            "qwen2",
+            "stablelm2",
+            "qwen35",
+            "gpt-4o",
+            "tekken",
+            "deepseek-llm",
+            "deepseek-coder",
+            "deepseek-v3",
+            "kimi-k2",
+            "bailingmoe",
+            "seed-coder",
         ] {
             assert_eq!(words(pre, text).concat(), text, "{pre}");
         }

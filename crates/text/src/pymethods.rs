@@ -32,6 +32,10 @@ impl Object for Dict {
         Enumerator::Values(self.0.iter().map(|(k, _)| k.clone()).collect())
     }
 
+    fn render(self: &Arc<Self>, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&pyvalue::repr(&Value::from_dyn_object(Arc::clone(self))))
+    }
+
     fn call_method(self: &Arc<Self>, _: &State<'_, '_>, name: &str, args: &[Value]) -> Result<Value, Error> {
         match name {
             "items" => {
@@ -60,9 +64,9 @@ pub(crate) fn from_json(json: &serde_json::Value) -> Value {
     match json {
         serde_json::Value::Null => Value::from(()),
         serde_json::Value::Array(items) => items.iter().map(from_json).collect(),
-        serde_json::Value::Object(map) => {
-            Value::from_object(Dict(map.iter().map(|(k, v)| (Value::from(k.as_str()), from_json(v))).collect()))
-        }
+        serde_json::Value::Object(map) => Value::from_object(Dict(
+            map.iter().map(|(k, v)| (Value::from(k.as_str()), from_json(v))).collect(),
+        )),
         scalar => Value::from_serialize(scalar),
     }
 }
@@ -73,17 +77,30 @@ pub(crate) fn install(env: &mut Environment<'_>) {
         out.write_str(&pyvalue::str(value)).map_err(|e| Error::new(ErrorKind::WriteFailure, e.to_string()))
     });
     env.set_unknown_method_callback(|state, value, method, args| match value.as_str() {
-        Some(text) => string_method(text, method, args)
-            .unwrap_or_else(|| minijinja_contrib::pycompat::unknown_method_callback(state, value, method, args)),
+        Some(text) => string_method(text, method, args).unwrap_or_else(|| {
+            minijinja_contrib::pycompat::unknown_method_callback(state, value, method, args)
+        }),
         None => minijinja_contrib::pycompat::unknown_method_callback(state, value, method, args),
     });
-    env.add_filter("tojson", tojson);
+    env.add_filter("tojson", |value: &Value, indent: Option<Value>, kwargs: Kwargs| {
+        tojson(value, indent, &kwargs)
+    });
     env.add_filter("string", |value: &Value| pyvalue::str(value));
+    // Jinja's own takes any value by its Python text.
+    env.add_filter("trim", |value: &Value, characters: Option<String>| {
+        let text = pyvalue::str(value);
+        match characters {
+            Some(set) => text.trim_matches(|c| set.contains(c)).to_owned(),
+            None => text.trim().to_owned(),
+        }
+    });
     // In Python a string is a sequence of characters, and a dictionary has a length and takes subscripts.
     env.add_test("iterable", |v: &Value| {
         matches!(v.kind(), ValueKind::String | ValueKind::Seq | ValueKind::Map | ValueKind::Iterable)
     });
-    env.add_test("sequence", |v: &Value| matches!(v.kind(), ValueKind::String | ValueKind::Seq | ValueKind::Map));
+    env.add_test("sequence", |v: &Value| {
+        matches!(v.kind(), ValueKind::String | ValueKind::Seq | ValueKind::Map)
+    });
 }
 
 /// The functions that chat templates are given: dates at `now`, and refusals, which are kept in `refused`.
@@ -101,7 +118,7 @@ pub(crate) fn functions(now: i64, refused: Arc<Mutex<Option<String>>>) -> [(&'st
     [("strftime_now", strftime), ("raise_exception", raise)]
 }
 
-fn tojson(value: &Value, indent: Option<Value>, kwargs: Kwargs) -> Result<String, Error> {
+fn tojson(value: &Value, indent: Option<Value>, kwargs: &Kwargs) -> Result<String, Error> {
     let mut style = JsonStyle::default();
     let indent = match indent {
         Some(indent) => Some(indent),
@@ -151,10 +168,9 @@ fn string_method(text: &str, method: &str, args: &[Value]) -> Option<Result<Valu
             Value::from(parts)
         }),
         "format" => from_args::<(Rest<Value>,)>(args).and_then(|(Rest(values),)| format(text, &values)),
-        "encode" | "casefold" | "translate" | "maketrans" => Err(Error::new(
-            ErrorKind::UnknownMethod,
-            format!("string has no method named {method} here"),
-        )),
+        "encode" | "casefold" | "translate" | "maketrans" => {
+            Err(Error::new(ErrorKind::UnknownMethod, format!("string has no method named {method} here")))
+        }
         _ => return None,
     })
 }
@@ -174,7 +190,8 @@ fn format(text: &str, values: &[Value]) -> Result<Value, Error> {
             rest = after;
             continue;
         }
-        let (field, after) = rest.split_once('}').filter(|_| brace == "{").ok_or_else(|| fail("unbalanced brace"))?;
+        let (field, after) =
+            rest.split_once('}').filter(|_| brace == "{").ok_or_else(|| fail("unbalanced brace"))?;
         let index = if field.is_empty() {
             next += 1;
             next - 1

@@ -62,7 +62,12 @@ pub(crate) fn json(value: &Value, style: &JsonStyle) -> Result<String, minijinja
     Ok(out)
 }
 
-fn write_json(value: &Value, style: &JsonStyle, depth: usize, out: &mut String) -> Result<(), minijinja::Error> {
+fn write_json(
+    value: &Value,
+    style: &JsonStyle,
+    depth: usize,
+    out: &mut String,
+) -> Result<(), minijinja::Error> {
     match value.kind() {
         ValueKind::None => out.push_str("null"),
         ValueKind::Bool => out.push_str(if value.is_true() { "true" } else { "false" }),
@@ -70,12 +75,14 @@ fn write_json(value: &Value, style: &JsonStyle, depth: usize, out: &mut String) 
         ValueKind::String => write_json_string(value.as_str().unwrap_or_default(), style.ensure_ascii, out),
         ValueKind::Seq | ValueKind::Iterable => {
             let items: Vec<_> = value.try_iter()?.collect();
-            write_items(&items, ['[', ']'], style, depth, out, |item, out| write_json(item, style, depth + 1, out))?;
+            write_items(&items, ['[', ']'], style, depth, out, |item, out| {
+                write_json(item, style, depth + 1, out)
+            })?;
         }
         ValueKind::Map => {
             let mut items: Vec<_> = entries(value).collect();
             if style.sort_keys {
-                items.sort_by(|a, b| str(&a.0).cmp(&str(&b.0)));
+                items.sort_by_key(|(key, _)| str(key));
             }
             write_items(&items, ['{', '}'], style, depth, out, |(key, item), out| {
                 let key = if key.kind() == ValueKind::String { str(key) } else { json(key, style)? };
@@ -222,7 +229,8 @@ mod tests {
 
     #[test]
     fn reprs_are_pythons() {
-        let value = Value::from_serialize(serde_json::json!({"a": [true, null, "it's", "q\"", 1.5], "b": {}}));
+        let value =
+            Value::from_serialize(serde_json::json!({"a": [true, null, "it's", "q\"", 1.5], "b": {}}));
         assert_eq!(repr(&value), r#"{'a': [True, None, "it's", 'q"', 1.5], 'b': {}}"#);
     }
 

@@ -164,7 +164,9 @@ impl ChatTemplate {
         for (name, text) in &self.tokens {
             set(name, Value::from(text.as_str()));
         }
-        for (name, function) in pymethods::functions(self.now.unwrap_or_else(clock::now), Arc::clone(&refused)) {
+        for (name, function) in
+            pymethods::functions(self.now.unwrap_or_else(clock::now), Arc::clone(&refused))
+        {
             set(name, function);
         }
         for (name, value) in extra {
@@ -200,7 +202,7 @@ fn without_generation_tags(source: &str) -> String {
     while let Some(at) = rest.find("{%") {
         out.push_str(&rest[..at]);
         rest = &rest[at..];
-        let Some(end) = rest.find("%}") else { break };
+        let Some(end) = rest[2..].find("%}").map(|at| at + 2) else { break };
         let tag = &rest[..end + 2];
         let inner = tag[2..end].trim_matches(['-', '+']).trim();
         let replacement = match inner {
@@ -239,12 +241,24 @@ mod tests {
             ("{{ messages[::-1][0]['role'] }}", "user"),
             ("{{ strftime_now('%d %b %Y') }}", "26 Jul 2024"),
             ("{{ bos_token ~ messages | length }}", "<s>1"),
-            ("{% set ns = namespace(a=1) %}{% for m in messages %}{% set ns.a = ns.a + 1 %}{% endfor %}{{ ns.a }}", "2"),
-            ("{% for x in [1,2,3,4] %}{% if x == 2 %}{% continue %}{% endif %}{% if x == 4 %}{% break %}{% endif %}{{ x }}{% endfor %}", "13"),
-            ("{% for x in 'abc' %}{{ loop.previtem if loop.previtem is defined else '-' }}{% endfor %}", "-ab"),
+            (
+                "{% set ns = namespace(a=1) %}{% for m in messages %}{% set ns.a = ns.a + 1 %}{% endfor %}{{ ns.a }}",
+                "2",
+            ),
+            (
+                "{% for x in [1,2,3,4] %}{% if x == 2 %}{% continue %}{% endif %}{% if x == 4 %}{% break %}{% endif %}{{ x }}{% endfor %}",
+                "13",
+            ),
+            (
+                "{% for x in 'abc' %}{{ loop.previtem if loop.previtem is defined else '-' }}{% endfor %}",
+                "-ab",
+            ),
             ("{{ {'items': [1, true, none]} | tojson }}", "{\"items\": [1, true, null]}"),
             ("{{ [true, none, 1.0] }}", "[True, None, 1.0]"),
-            ("{{ messages[0].content is string }}{{ messages is mapping }}{{ 'x' is iterable }}", "TrueFalseTrue"),
+            (
+                "{{ messages[0].content is string }}{{ messages is mapping }}{{ 'x' is iterable }}",
+                "TrueFalseTrue",
+            ),
             ("{{ 'a-b'.replace('-', '+').upper() }}{{ 'abc'.startswith('ab') }}", "A+BTrue"),
             ("{{ 'a {} {1}'.format(1, 'b') if false else 'x'.title() }}", "X"),
             ("{% generation %}a{% endgeneration %}b", "ab"),
@@ -262,6 +276,12 @@ mod tests {
         message.fields.insert("schema".into(), serde_json::json!({"type": "array", "items": {"a": 1}}));
         let source = "{% for k, v in messages[0].schema.items() %}{{ k }}={{ v }};{% endfor %}{{ messages[0].schema['items'].a }}";
         assert_eq!(render(source, &[message]).unwrap(), "type=array;items={'a': 1};1");
+    }
+
+    #[test]
+    fn a_tag_whose_brackets_overlap_is_an_error() {
+        assert!(matches!(render("{%}{{ x }}", &user("x")), Err(TextError::Template { line: 1, .. })));
+        assert!(render("{%", &user("x")).is_err());
     }
 
     #[test]

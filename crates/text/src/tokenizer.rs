@@ -55,6 +55,8 @@ pub struct Tokenizer {
     pub(crate) added: Added,
     pub(crate) nfc: bool,
     pub(crate) space_prefix: SpacePrefix,
+    /// Decoding leaves out a space at the start of a text.
+    pub(crate) strip_space: bool,
     /// A word that is a piece as a whole is that piece, whatever the merges say.
     pub(crate) whole_words: bool,
     pub(crate) unknown: Option<u32>,
@@ -113,7 +115,13 @@ impl Tokenizer {
         Ok(out)
     }
 
-    fn encode_text(&self, text: &str, first: bool, merger: &mut Merger, out: &mut Vec<u32>) -> Result<(), TextError> {
+    fn encode_text(
+        &self,
+        text: &str,
+        first: bool,
+        merger: &mut Merger,
+        out: &mut Vec<u32>,
+    ) -> Result<(), TextError> {
         let mut text = Cow::Borrowed(text);
         if self.nfc && is_nfc_quick(text.chars()) != IsNormalized::Yes {
             text = Cow::Owned(text.nfc().collect());
@@ -198,7 +206,7 @@ impl Tokenizer {
 
     /// Decodes token by token from the start of a text.
     pub fn stream(&self) -> DecodeStream<'_> {
-        DecodeStream::new(self, self.space_prefix.add)
+        DecodeStream::new(self, self.strip_space)
     }
 
     /// Decodes token by token where text stands before: a leading space is text, not the vocabulary's own prefix.
