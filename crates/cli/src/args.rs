@@ -9,6 +9,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use turbospark_engine::{EngineOptions, KvKind, SamplingParams};
 
+/// More than the processors of any machine this is for.
+const MAX_THREADS: usize = 1024;
+
 /// Runs language models from GGUF files.
 #[derive(Parser, Debug)]
 #[command(name = "turbospark", version, about, max_term_width = 110, subcommand_required = true)]
@@ -67,7 +70,7 @@ pub(crate) struct ModelArgs {
     /// GGUF file, or any file of a split set
     pub(crate) model: PathBuf,
     /// Threads that compute; default: the physical cores this process may use
-    #[arg(short, long, value_name = "N", value_parser = positive)]
+    #[arg(short, long, value_name = "N", value_parser = threads)]
     pub(crate) threads: Option<usize>,
     /// Number format of the KV cache
     #[arg(long, value_enum, default_value_t = Kv::F16)]
@@ -301,6 +304,13 @@ fn positive(text: &str) -> Result<usize, String> {
         Ok(0) => Err("0 can't work: give 1 or more".to_owned()),
         Ok(n) => Ok(n),
         Err(_) => Err("expected a whole number, 1 or more".to_owned()),
+    }
+}
+
+fn threads(text: &str) -> Result<usize, String> {
+    match positive(text)? {
+        n if n > MAX_THREADS => Err(format!("more than {MAX_THREADS} threads can't work: give at most that")),
+        n => Ok(n),
     }
 }
 

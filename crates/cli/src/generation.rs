@@ -5,11 +5,12 @@ use std::io::{Write, stdout};
 
 use anyhow::{Context, Error, Result};
 use turbospark_engine::{
-    CancelFlag, Engine, FinishReason, GenerateOptions, GenerationStats, PromptProgress, Session,
+    CancelFlag, Engine, EngineError, FinishReason, GenerateOptions, GenerationStats, PromptProgress, Session,
 };
 use turbospark_text::{ChatTemplate, Message, Specials};
 
 use crate::args::{GenerationArgs, ModelArgs};
+use crate::failure::Usage;
 use crate::memory;
 use crate::output;
 use crate::progress::Progress;
@@ -18,6 +19,9 @@ use crate::progress::Progress;
 pub(crate) fn open(args: &ModelArgs, context: Option<usize>) -> Result<Engine> {
     let path = args.model.display().to_string();
     let engine = Engine::open(&args.model, args.options(context)).map_err(|e| {
+        if matches!(e, EngineError::BadContext { .. }) {
+            return Usage(format!("--context: {e}")).into();
+        }
         // Errors of the reader name the file; those of the model don't.
         let named = e.to_string().contains(&path);
         if named { Error::new(e) } else { Error::new(e).context(format!("cannot open {path}")) }
