@@ -4,7 +4,9 @@ use std::fs;
 
 use turbospark_format::{Array, Value};
 
-use crate::support::{arg, fixture, real, rewrite, small, turbospark, turbospark_with, with_template};
+use crate::support::{
+    arg, fixture, real, rewrite, skipped, small, turbospark, turbospark_with, with_template,
+};
 
 #[test]
 fn files_that_are_no_models_are_refused_with_their_name() {
@@ -47,7 +49,7 @@ fn an_unreadable_file_is_refused() {
     fs::copy(small(), &path).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
     if fs::File::open(&path).is_ok() {
-        eprintln!("SKIPPED: this user reads files without permission to (root)");
+        skipped("this user reads files without permission to (root)");
         return;
     }
     turbospark(&["run", arg(&path), "hello"]).refused(1, &["secret.gguf", "ermission denied"]);
