@@ -3,6 +3,7 @@
 //! Invariant: the pieces' texts together are the answer, without half characters, stop tokens and anything from a stop
 //! string on; after the last piece [`Generation::finish_reason`] says why it ended.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use turbospark_text::{DecodeStream, StopOutcome, StopStrings};
@@ -23,6 +24,31 @@ pub struct GenerateOptions {
     pub ignore_stop_tokens: bool,
     /// Stops the prompt between chunks and the answer between tokens.
     pub cancel: CancelFlag,
+    /// Told how much of the prompt has been fed.
+    pub progress: PromptProgress,
+}
+
+/// A function that is called after each chunk of a prompt. The default calls nothing.
+#[derive(Clone, Default)]
+pub struct PromptProgress(Option<Arc<dyn Fn(usize, usize) + Send + Sync>>);
+
+impl PromptProgress {
+    /// Calls `report(fed, of)`, in tokens that the cache did not hold already.
+    pub fn new(report: impl Fn(usize, usize) + Send + Sync + 'static) -> Self {
+        PromptProgress(Some(Arc::new(report)))
+    }
+
+    pub(crate) fn report(&self, fed: usize, of: usize) {
+        if let Some(report) = &self.0 {
+            report(fed, of);
+        }
+    }
+}
+
+impl std::fmt::Debug for PromptProgress {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if self.0.is_some() { "PromptProgress(..)" } else { "PromptProgress(none)" })
+    }
 }
 
 /// Why a generation ended.
@@ -57,7 +83,8 @@ pub struct GenerationStats {
     pub prefill: Duration,
     /// Tokens generated, a stop token included.
     pub decode_tokens: usize,
-    /// Time from the end of the prompt to the last token, without the caller's own between steps.
+    /// Time from the first token to the last, without the caller's own between steps. The first is not in it: it needs
+    /// no pass beyond the prompt's.
     pub decode: Duration,
     /// From the start of the call to the first token; zero before it.
     pub time_to_first_token: Duration,
@@ -69,9 +96,9 @@ impl GenerationStats {
         rate(self.prefill_tokens, self.prefill)
     }
 
-    /// Generated tokens per second; 0 if there were none.
+    /// Tokens per second after the first; 0 if there were none.
     pub fn decode_rate(&self) -> f64 {
-        rate(self.decode_tokens, self.decode)
+        rate(self.decode_tokens.saturating_sub(1), self.decode)
     }
 }
 
@@ -108,11 +135,12 @@ impl<'s> Generation<'s> {
         let started = Instant::now();
         let mut sampler = Sampler::new(options.sampling, engine.spec().n_vocab)?;
         let tokenizer = engine.tokenizer()?;
-        let (prefill_tokens, finished) = match state.prompt(engine, prompt, &options.cancel) {
-            Ok(fed) => (fed, None),
-            Err(EngineError::Cancelled { fed, .. }) => (fed, Some(FinishReason::Cancelled)),
-            Err(e) => return Err(e),
-        };
+        let (prefill_tokens, finished) =
+            match state.prompt(engine, prompt, &options.cancel, &options.progress) {
+                Ok(fed) => (fed, None),
+                Err(EngineError::Cancelled { fed, .. }) => (fed, Some(FinishReason::Cancelled)),
+                Err(e) => return Err(e),
+            };
         sampler.observe_prompt(prompt);
         let max_tokens = options.max_tokens.unwrap_or(usize::MAX);
         Ok(Generation {
@@ -146,7 +174,7 @@ impl<'s> Generation<'s> {
     /// The next token: feeds the one before it and samples.
     fn sample(&mut self) -> Result<u32, EngineError> {
         if let Some(token) = self.unfed.take() {
-            self.state.feed(self.engine, &[token], &CancelFlag::new())?;
+            self.state.feed(self.engine, &[token], &CancelFlag::new(), &PromptProgress::default())?;
         }
         let token = self.sampler.sample(&mut self.state.logits)?;
         self.unfed = Some(token);
@@ -159,10 +187,11 @@ impl<'s> Generation<'s> {
         }
         let step = Instant::now();
         let token = self.sample()?;
-        self.stats.decode += step.elapsed();
         self.stats.decode_tokens += 1;
         if self.stats.decode_tokens == 1 {
             self.stats.time_to_first_token = self.started.elapsed();
+        } else {
+            self.stats.decode += step.elapsed();
         }
         if self.stop_tokens.binary_search(&token).is_ok() {
             return Ok(self.finish(FinishReason::StopToken(token), None, String::new()));

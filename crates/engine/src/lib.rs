@@ -29,6 +29,7 @@
 pub mod device;
 mod engine;
 mod error;
+pub mod eval;
 mod forward;
 mod generate;
 mod sampling;
@@ -38,7 +39,7 @@ mod tokenizer;
 pub use engine::{Engine, EngineOptions, Part, Sequence, Wanted};
 pub use error::EngineError;
 pub use forward::Row;
-pub use generate::{FinishReason, GenerateOptions, Generation, GenerationStats, Piece};
+pub use generate::{FinishReason, GenerateOptions, Generation, GenerationStats, Piece, PromptProgress};
 pub use sampling::{Sampler, SamplingParams, argmax, check_finite};
 pub use session::{CancelFlag, Session};
 pub use turbospark_kernels::KvKind;

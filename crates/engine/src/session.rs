@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::engine::{Part, Sequence, Wanted};
-use crate::generate::{GenerateOptions, Generation};
+use crate::generate::{GenerateOptions, Generation, PromptProgress};
 use crate::{Engine, EngineError};
 
 /// Stops prompts and generations from another thread. Clones share the flag.
@@ -83,7 +83,7 @@ impl Session {
     /// # Errors
     /// As [`Engine::forward`].
     pub fn feed(&mut self, tokens: &[u32]) -> Result<(), EngineError> {
-        self.state.feed(&self.engine, tokens, &CancelFlag::new())
+        self.state.feed(&self.engine, tokens, &CancelFlag::new(), &PromptProgress::default())
     }
 
     /// Makes `tokens` the session's contents: what the cache has in common with them stays, the rest is replaced.
@@ -92,7 +92,7 @@ impl Session {
     /// # Errors
     /// As [`Engine::forward`]; the session then stays as it was.
     pub fn prompt(&mut self, tokens: &[u32]) -> Result<usize, EngineError> {
-        self.state.prompt(&self.engine, tokens, &CancelFlag::new())
+        self.state.prompt(&self.engine, tokens, &CancelFlag::new(), &PromptProgress::default())
     }
 
     /// Starts to generate after `prompt`, which replaces the session's contents as [`Session::prompt`] does.
@@ -117,13 +117,14 @@ impl State {
         engine: &Engine,
         tokens: &[u32],
         cancel: &CancelFlag,
+        progress: &PromptProgress,
     ) -> Result<usize, EngineError> {
         let common = self.tokens.iter().zip(tokens).take_while(|(a, b)| a == b).count();
         // The last token has to be fed in any case: its logits are wanted.
         let kept = common.min(tokens.len().saturating_sub(1));
         engine.check(kept, &tokens[kept..])?;
         self.truncate(kept);
-        self.feed(engine, &tokens[kept..], cancel)?;
+        self.feed(engine, &tokens[kept..], cancel, progress)?;
         Ok(tokens.len() - kept)
     }
 
@@ -132,6 +133,7 @@ impl State {
         engine: &Engine,
         tokens: &[u32],
         cancel: &CancelFlag,
+        progress: &PromptProgress,
     ) -> Result<(), EngineError> {
         engine.check(self.tokens.len(), tokens)?;
         let mut fed = 0;
@@ -147,6 +149,7 @@ impl State {
                 self.logits.extend_from_slice(logits);
             })?;
             self.tokens.extend_from_slice(chunk);
+            progress.report(fed, tokens.len());
         }
         Ok(())
     }

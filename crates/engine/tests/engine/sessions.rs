@@ -1,6 +1,10 @@
 //! Sessions keep their prefix, and generations end for the reason they say.
 
-use turbospark_engine::{CancelFlag, EngineOptions, FinishReason, GenerateOptions, SamplingParams};
+use std::sync::{Arc, Mutex};
+
+use turbospark_engine::{
+    CancelFlag, EngineOptions, FinishReason, GenerateOptions, PromptProgress, SamplingParams,
+};
 
 use crate::fixtures::{description, engine, ids, open};
 
@@ -69,6 +73,18 @@ fn length_is_the_reason_at_max_tokens_and_at_a_full_context() {
         assert_eq!(stats.time_to_first_token.is_zero(), expected == 0);
         assert!(stats.time_to_first_token >= stats.prefill || expected == 0);
     }
+}
+
+#[test]
+fn progress_is_told_after_each_chunk_of_what_the_cache_lacks() {
+    let engine = open(FILE, EngineOptions { prefill_chunk: Some(2), ..EngineOptions::default() });
+    let mut session = engine.session();
+    session.prompt(&prompt(0)[..1]).unwrap();
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let told = seen.clone();
+    let progress = PromptProgress::new(move |fed, of| told.lock().unwrap().push((fed, of)));
+    drop(session.generate(&prompt(0), GenerateOptions { progress, ..greedy(3) }).unwrap());
+    assert_eq!(*seen.lock().unwrap(), [(2, 4), (4, 4)]);
 }
 
 #[test]

@@ -1,0 +1,177 @@
+//! `bench`: prefill and decode speed, median and spread.
+//!
+//! Prefill feeds a prompt of random ids and computes the logits of its last row. Decode feeds single tokens to an empty
+//! sequence, each the most likely after the one before. Neither tokenises, samples or prints.
+
+use std::time::Instant;
+
+use anyhow::Result;
+use serde::Serialize;
+use turbospark_engine::{Engine, Wanted, argmax, check_finite};
+
+use crate::args::BenchArgs;
+use crate::failure::Usage;
+use crate::generation::open;
+use crate::output;
+use crate::progress::Progress;
+
+/// Start of the random sequence of ids: every run feeds the same prompt.
+const SEED: u64 = 42;
+
+#[derive(Serialize)]
+struct Report {
+    model: String,
+    architecture: String,
+    threads: usize,
+    kv: &'static str,
+    results: Vec<Measured>,
+}
+
+#[derive(Serialize)]
+struct Measured {
+    phase: Phase,
+    tokens: usize,
+    /// Median over the runs.
+    tokens_per_second: f64,
+    min: f64,
+    max: f64,
+    runs: usize,
+}
+
+#[derive(Serialize, Clone, Copy)]
+#[serde(rename_all = "lowercase")]
+enum Phase {
+    Prefill,
+    Decode,
+}
+
+impl Phase {
+    fn name(self) -> &'static str {
+        match self {
+            Phase::Prefill => "prefill",
+            Phase::Decode => "decode",
+        }
+    }
+}
+
+pub(crate) fn bench(args: &BenchArgs) -> Result<()> {
+    let lengths = |phase, list: &[usize]| list.iter().map(|&n| (phase, n)).collect::<Vec<_>>();
+    let mut work = lengths(Phase::Prefill, &args.prefill);
+    work.extend(lengths(Phase::Decode, &args.decode));
+    work.retain(|&(_, tokens)| tokens > 0);
+    let Some(longest) = work.iter().map(|&(_, tokens)| tokens).max() else {
+        return Err(Usage("there is nothing to measure: --prefill and --decode are both 0".to_owned()).into());
+    };
+    let engine = open(&args.model, Some(longest))?;
+    let ids = random_ids(&engine, longest);
+    let bar = Progress::new("runs", work.len() * (args.runs + 1));
+    let mut done = 0;
+    let mut results = Vec::new();
+    for (phase, tokens) in work {
+        let mut rates = Vec::with_capacity(args.runs);
+        for run in 0..=args.runs {
+            let started = Instant::now();
+            match phase {
+                Phase::Prefill => prefill(&engine, &ids[..tokens])?,
+                Phase::Decode => decode(&engine, ids[0], tokens)?,
+            }
+            // The first run warms up.
+            if run > 0 {
+                rates.push(tokens as f64 / started.elapsed().as_secs_f64());
+            }
+            done += 1;
+            bar.at(done, phase.name());
+        }
+        results.push(summarise(phase, tokens, rates));
+    }
+    bar.finish();
+    let report = Report {
+        model: args.model.model.display().to_string(),
+        architecture: engine.spec().architecture.clone(),
+        threads: engine.threads(),
+        kv: args.model.kv.name(),
+        results,
+    };
+    if args.json {
+        output::json(&report)?;
+    } else {
+        table(&report)?;
+    }
+    Ok(())
+}
+
+fn prefill(engine: &Engine, ids: &[u32]) -> Result<()> {
+    let mut fine = Ok(());
+    engine.feed(&mut engine.sequence(), ids, None, Wanted::Last, |_, logits| fine = check_finite(logits))?;
+    Ok(fine?)
+}
+
+fn decode(engine: &Engine, first: u32, tokens: usize) -> Result<()> {
+    let mut sequence = engine.sequence();
+    let mut next = first;
+    for _ in 0..tokens {
+        let fed = [next];
+        engine.feed(&mut sequence, &fed, None, Wanted::Last, |_, logits| next = argmax(logits) as u32)?;
+    }
+    Ok(())
+}
+
+/// `n` ids of the vocabulary, without special tokens where the file has a tokenizer that tells.
+fn random_ids(engine: &Engine, n: usize) -> Vec<u32> {
+    let n_vocab = engine.spec().n_vocab;
+    let tokenizer = engine.tokenizer().ok();
+    let usable: Vec<u32> =
+        (0..n_vocab as u32).filter(|&id| tokenizer.is_none_or(|t| !t.is_special(id))).collect();
+    let mut state = SEED;
+    let mut draw = || {
+        // SplitMix64 (Steele, Lea and Flood 2014).
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut x = state;
+        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        x ^ (x >> 31)
+    };
+    // A vocabulary of nothing but special tokens still has ids to feed.
+    let pick = |x: u64| usable.get(x as usize % usable.len().max(1)).copied().unwrap_or_default();
+    (0..n).map(|_| pick(draw())).collect()
+}
+
+fn summarise(phase: Phase, tokens: usize, mut rates: Vec<f64>) -> Measured {
+    rates.sort_by(f64::total_cmp);
+    let (runs, middle) = (rates.len(), rates.len() / 2);
+    let median = if runs % 2 == 1 { rates[middle] } else { f64::midpoint(rates[middle - 1], rates[middle]) };
+    Measured { phase, tokens, tokens_per_second: median, min: rates[0], max: rates[runs - 1], runs }
+}
+
+fn table(report: &Report) -> Result<()> {
+    let Report { model, architecture, threads, kv, results } = report;
+    output::line(&format!("{model}: {architecture}, {threads} threads, KV cache {kv}, tokens per second"))?;
+    output::line(&format!(
+        "{:8} {:>7} {:>10} {:>10} {:>10} {:>5}",
+        "phase", "tokens", "median", "min", "max", "runs"
+    ))?;
+    for r in results {
+        output::line(&format!(
+            "{:8} {:>7} {:>10.1} {:>10.1} {:>10.1} {:>5}",
+            r.phase.name(),
+            r.tokens,
+            r.tokens_per_second,
+            r.min,
+            r.max,
+            r.runs
+        ))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_of_an_even_number_of_runs_lies_between_the_middle_two() {
+        let m = summarise(Phase::Decode, 8, vec![4.0, 1.0, 3.0, 10.0]);
+        assert_eq!((m.tokens_per_second, m.min, m.max, m.runs), (3.5, 1.0, 10.0, 4));
+        assert_eq!(summarise(Phase::Prefill, 8, vec![9.0, 2.0, 5.0]).tokens_per_second, 5.0);
+    }
+}

@@ -1,0 +1,8 @@
+//! One file per command: from its arguments to what it prints.
+
+pub(crate) mod bench;
+pub(crate) mod chat;
+pub(crate) mod eval;
+pub(crate) mod inspect;
+pub(crate) mod pages;
+pub(crate) mod run;

@@ -1,0 +1,16 @@
+//! The real binary, run as a user runs it.
+
+#[path = "cli/bad_input.rs"]
+mod bad_input;
+#[path = "cli/chat.rs"]
+mod chat;
+#[path = "cli/evaluate.rs"]
+mod evaluate;
+#[path = "cli/inspect_bench.rs"]
+mod inspect_bench;
+#[path = "cli/real_models.rs"]
+mod real_models;
+#[path = "cli/run.rs"]
+mod run;
+#[path = "cli/support.rs"]
+mod support;
