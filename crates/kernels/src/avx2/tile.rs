@@ -210,18 +210,24 @@ unsafe fn stretch<F: Format, const R: usize>(
 ) {
     let blocks = rows.k / BLOCK;
     debug_assert!(row + R <= rows.m && start + len <= blocks && len <= STRETCH);
-    let columns = range.len();
-    let mut sums = [[0.0_f32; TILE_COLUMNS]; R];
-    if start > 0 {
-        for (r, sums) in sums.iter_mut().enumerate() {
-            // SAFETY: the caller's promise.
-            sums[..columns].copy_from_slice(unsafe { out.slice((row + r) * n + range.start, columns) });
+    let mut acc = [[_mm256_setzero_ps(); GROUPS]; R];
+    if start == 0 {
+        for r in 0..R {
+            // A store that misses would hold up every later one, the kernel's own spills among them.
+            // SAFETY: the caller's promise; a prefetch reads nothing.
+            let row = unsafe { out.slice((row + r) * n + range.start, range.len()) }.as_ptr();
+            _mm_prefetch::<_MM_HINT_T0>(row.cast());
+            _mm_prefetch::<_MM_HINT_T0>(row.wrapping_add(TILE_COLUMNS - 1).cast());
         }
     }
-    // SAFETY: every index stays within the rows by the caller's promise, and `sums` holds R · GROUPS registers.
+    if start > 0 {
+        for (r, acc) in acc.iter_mut().enumerate() {
+            // SAFETY: the caller's promise.
+            load(unsafe { out.slice((row + r) * n + range.start, range.len()) }, acc);
+        }
+    }
+    // SAFETY: every index stays within the rows and the tile by the caller's promise.
     unsafe {
-        let mut acc: [[__m256; GROUPS]; R] =
-            std::array::from_fn(|r| std::array::from_fn(|g| _mm256_loadu_ps(sums[r].as_ptr().add(8 * g))));
         let x: [*const u8; R] =
             std::array::from_fn(|r| rows.q.as_ptr().add((row + r) * rows.k + start * BLOCK).cast());
         let first: [usize; R] = std::array::from_fn(|r| (row + r) * blocks + start);
@@ -249,11 +255,37 @@ unsafe fn stretch<F: Format, const R: usize>(
                 }
             }
         }
-        for (r, sums) in sums.iter_mut().enumerate() {
-            for g in 0..GROUPS {
-                _mm256_storeu_ps(sums.as_mut_ptr().add(8 * g), acc[r][g]);
-            }
-            out.slice((row + r) * n + range.start, columns).copy_from_slice(&sums[..columns]);
+        for (r, acc) in acc.iter().enumerate() {
+            store(acc, out.slice((row + r) * n + range.start, range.len()));
+        }
+    }
+}
+
+/// The columns' sums so far; lanes past the last column are zero.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn load(from: &[f32], acc: &mut [__m256; GROUPS]) {
+    let mut padded = [0.0_f32; TILE_COLUMNS];
+    padded[..from.len()].copy_from_slice(from);
+    for (acc, lanes) in acc.iter_mut().zip(padded.as_chunks::<8>().0) {
+        // SAFETY: eight floats.
+        *acc = unsafe { _mm256_loadu_ps(lanes.as_ptr()) };
+    }
+}
+
+/// Stores the columns' sums; lanes past the last column are dropped.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn store(acc: &[__m256; GROUPS], to: &mut [f32]) {
+    for (acc, to) in acc.iter().zip(to.chunks_mut(8)) {
+        if to.len() == 8 {
+            // SAFETY: eight floats.
+            unsafe { _mm256_storeu_ps(to.as_mut_ptr(), *acc) };
+        } else {
+            let mut lanes = [0.0_f32; 8];
+            // SAFETY: eight floats.
+            unsafe { _mm256_storeu_ps(lanes.as_mut_ptr(), *acc) };
+            to.copy_from_slice(&lanes[..to.len()]);
         }
     }
 }
