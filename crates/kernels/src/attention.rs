@@ -85,11 +85,17 @@ impl Cpu {
         let Some(first) = rows.first() else { return };
         let (k_dim, v_dim, n_kv) = (first.kv.k_dim, first.kv.v_dim, first.kv.n_kv_heads());
         let n_heads = params.n_heads;
-        assert!(n_heads.is_multiple_of(n_kv) && q.len() == rows.len() * n_heads * k_dim, "queries of the wrong shape");
+        assert!(
+            n_heads.is_multiple_of(n_kv) && q.len() == rows.len() * n_heads * k_dim,
+            "queries of the wrong shape"
+        );
         assert_eq!(out.len(), rows.len() * n_heads * v_dim, "attention output of the wrong shape");
         for row in rows {
             assert!(row.position < row.kv.capacity(), "a row's position is past its cache");
-            assert!(row.kv.k_dim == k_dim && row.kv.v_dim == v_dim && row.kv.n_kv_heads() == n_kv, "caches differ");
+            assert!(
+                row.kv.k_dim == k_dim && row.kv.v_dim == v_dim && row.kv.n_kv_heads() == n_kv,
+                "caches differ"
+            );
         }
         let group = n_heads / n_kv;
         let blocks = same_cache_blocks(rows);
@@ -103,11 +109,21 @@ impl Cpu {
                     b.total.resize(block.len() * group * (v_dim + 2), f32::NAN);
                     let mut total = std::mem::take(&mut b.total);
                     let pages = page_range(params, &rows[block.clone()]);
-                    self.walk(params, q, rows, block, head, group, pages.clone(), b, &mut |page, query, part| {
-                        let total = &mut total[query * (v_dim + 2)..][..v_dim + 2];
-                        let first = first_seen(params, rows[block.start + query / group].position) / PAGE;
-                        if page == first { total.copy_from_slice(part) } else { merge(total, part) }
-                    });
+                    self.walk(
+                        params,
+                        q,
+                        rows,
+                        block,
+                        head,
+                        group,
+                        pages.clone(),
+                        b,
+                        &mut |page, query, part| {
+                            let total = &mut total[query * (v_dim + 2)..][..v_dim + 2];
+                            let first = first_seen(params, rows[block.start + query / group].position) / PAGE;
+                            if page == first { total.copy_from_slice(part) } else { merge(total, part) }
+                        },
+                    );
                     finish(&total, v_dim, group, n_heads, block, head, &out);
                     b.total = total;
                 });
@@ -142,7 +158,8 @@ impl Cpu {
                     let pages = piece.page..piece.page + 1;
                     self.walk(params, q, rows, block, piece.head, group, pages, b, &mut |_, query, part| {
                         // SAFETY: each piece has its own part of the buffer.
-                        unsafe { parts.slice(piece.at + query * (v_dim + 2), v_dim + 2) }.copy_from_slice(part);
+                        unsafe { parts.slice(piece.at + query * (v_dim + 2), v_dim + 2) }
+                            .copy_from_slice(part);
                     });
                 }
             });
@@ -219,12 +236,12 @@ impl Cpu {
                 v.reinterpret_cast::<half::f16>().convert_to_f32_slice(v32);
                 data = PageData::F32 { k: k32, v: v32 };
             }
-            let job = PageJob { page: data, k_dim, v_dim, q: &b.q, seen: &b.seen, out: &mut b.part };
+            let mut job = PageJob { page: data, k_dim, v_dim, q: &b.q, seen: &b.seen, out: &mut b.part };
             match self.isa {
                 #[cfg(target_arch = "x86_64")]
                 // SAFETY: this set is chosen only where the processor has it.
-                Isa::Avx2 => unsafe { crate::avx2::attention::page(job) },
-                _ => scalar::attend_page(job),
+                Isa::Avx2 => unsafe { crate::avx2::attention::page(&mut job) },
+                _ => scalar::attend_page(&mut job),
             }
             for (who, part) in b.who.iter().zip(b.part.chunks(v_dim + 2)) {
                 sink(page, *who, part);
@@ -250,7 +267,9 @@ fn same_cache_blocks(rows: &[AttnRow<'_>]) -> Vec<Range<usize>> {
     let mut blocks: Vec<Range<usize>> = Vec::new();
     for (i, row) in rows.iter().enumerate() {
         match blocks.last_mut() {
-            Some(last) if last.len() < BLOCK_ROWS && std::ptr::eq(rows[last.start].kv, row.kv) => last.end += 1,
+            Some(last) if last.len() < BLOCK_ROWS && std::ptr::eq(rows[last.start].kv, row.kv) => {
+                last.end += 1;
+            }
             _ => blocks.push(i..i + 1),
         }
     }

@@ -113,6 +113,9 @@ impl KvLayer {
     }
 }
 
+/// Stores one position of one head: `(page, head, position in the page, k, v)`.
+type Put<'a> = dyn Fn(usize, usize, usize, &[f32], &[f32]) + Sync + 'a;
+
 impl Cpu {
     /// Writes consecutive positions from `start` on: `k` `[rows, n_kv_heads, k_dim]`, `v` `[rows, n_kv_heads, v_dim]`.
     ///
@@ -121,7 +124,10 @@ impl Cpu {
     pub fn kv_write(&self, layer: &mut KvLayer, start: usize, k: &[f32], v: &[f32]) {
         let (heads, k_dim, v_dim) = (layer.n_kv_heads, layer.k_dim, layer.v_dim);
         let rows = k.len() / (heads * k_dim);
-        assert!(k.len() == rows * heads * k_dim && v.len() == rows * heads * v_dim, "keys and values of the wrong shape");
+        assert!(
+            k.len() == rows * heads * k_dim && v.len() == rows * heads * v_dim,
+            "keys and values of the wrong shape"
+        );
         if rows == 0 {
             return;
         }
@@ -129,7 +135,7 @@ impl Cpu {
         let first = start / PAGE;
         let count = (start + rows).div_ceil(PAGE) - first;
         let head_len = layer.head_len();
-        let run = |put: &(dyn Fn(usize, usize, usize, &[f32], &[f32]) + Sync)| {
+        let run = |put: &Put<'_>| {
             // One task a (page, head): its part of the page is contiguous and nobody else's.
             let task = |i: usize| {
                 let (page, head) = (i / heads, i % heads);
@@ -160,7 +166,9 @@ impl Cpu {
                             keys[(at / 8 * k_dim + chunk * 32 + d) * 8 + at % 8] = h.to_bits();
                         }
                     }
-                    values[at * v_dim..(at + 1) * v_dim].reinterpret_cast_mut::<f16>().convert_from_f32_slice(v);
+                    values[at * v_dim..(at + 1) * v_dim]
+                        .reinterpret_cast_mut::<f16>()
+                        .convert_from_f32_slice(v);
                 });
             }
             Pages::F32(pages) => {

@@ -25,7 +25,13 @@ impl<'a> Mat<'a> {
     /// than `n` rows of `k`.
     pub fn new(block_type: BlockType, n: usize, k: usize, data: &'a [u8]) -> Option<Self> {
         let row_bytes = block_type.row_bytes(k)?;
-        (n.checked_mul(row_bytes)? == data.len() && k > 0).then_some(Self { block_type, n, k, data, row_bytes })
+        (n.checked_mul(row_bytes)? == data.len() && k > 0).then_some(Self {
+            block_type,
+            n,
+            k,
+            data,
+            row_bytes,
+        })
     }
 
     /// Outputs.

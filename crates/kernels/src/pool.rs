@@ -153,7 +153,7 @@ impl Pool {
         while shared.done.load(Ordering::Acquire) as usize != tasks {
             std::hint::spin_loop();
             spins += 1;
-            if spins % 4096 == 0 {
+            if spins.is_multiple_of(4096) {
                 // The thread that holds the last task may need this very processor.
                 thread::yield_now();
             }

@@ -52,7 +52,12 @@ impl QuantRows {
             let (start, n) = (part.start, part.len());
             // SAFETY: parts of one split are disjoint, and the vectors stay borrowed until it returns.
             let (q, d, sums, scaled) = unsafe {
-                (q.slice(start * BLOCK, n * BLOCK), d.slice(start, n), sums.slice(start, n), scaled.slice(start, n))
+                (
+                    q.slice(start * BLOCK, n * BLOCK),
+                    d.slice(start, n),
+                    sums.slice(start, n),
+                    scaled.slice(start, n),
+                )
             };
             let x = &x[part.start * BLOCK..part.end * BLOCK];
             match isa {
@@ -63,7 +68,7 @@ impl QuantRows {
                     for (b, x) in x.chunks_exact(BLOCK).enumerate() {
                         crate::scalar::quantize_block(
                             x,
-                            BlockOut {
+                            &mut BlockOut {
                                 q: &mut q[b * BLOCK..(b + 1) * BLOCK],
                                 d: &mut d[b],
                                 sums: &mut sums[b],

@@ -51,7 +51,10 @@ impl Cpu {
             return;
         }
         let rows = angles.cos.len() / pairs;
-        assert!(2 * pairs <= head_dim && x.len().is_multiple_of(rows * head_dim), "rotary of the wrong shape");
+        assert!(
+            2 * pairs <= head_dim && x.len().is_multiple_of(rows * head_dim),
+            "rotary of the wrong shape"
+        );
         let row_len = x.len() / rows;
         let shared = crate::pool::SharedMut::new(x);
         self.split(rows, 8192_usize.div_ceil(row_len), &|part| {

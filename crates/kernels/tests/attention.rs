@@ -94,7 +94,8 @@ impl Case {
 fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for kind in [KvKind::F16, KvKind::F32] {
-        for (n_heads, n_kv, k_dim, v_dim) in [(6, 2, 32, 32), (4, 1, 64, 48), (3, 3, 24, 20), (10, 2, 16, 8)] {
+        for (n_heads, n_kv, k_dim, v_dim) in [(6, 2, 32, 32), (4, 1, 64, 48), (3, 3, 24, 20), (10, 2, 16, 8)]
+        {
             for window in [None, Some(1), Some(50), Some(64), Some(100)] {
                 cases.push(Case { kind, n_heads, n_kv, k_dim, v_dim, window, positions: 200 });
             }
@@ -141,7 +142,8 @@ fn a_row_has_the_same_bits_alone_in_company_on_any_threads_and_in_scalar_code() 
 
 #[test]
 fn rows_of_several_sequences_do_not_touch_each_other() {
-    let case = Case { kind: KvKind::F16, n_heads: 4, n_kv: 2, k_dim: 32, v_dim: 32, window: None, positions: 90 };
+    let case =
+        Case { kind: KvKind::F16, n_heads: 4, n_kv: 2, k_dim: 32, v_dim: 32, window: None, positions: 90 };
     let cpu = Cpu::new(2);
     let long = case.cache(&cpu, 90);
     let mut short = KvLayer::new(KvKind::F16, 2, 32, 32);
@@ -165,7 +167,8 @@ fn rows_of_several_sequences_do_not_touch_each_other() {
 
 #[test]
 fn truncation_frees_pages_and_rewriting_gives_the_same_result() {
-    let case = Case { kind: KvKind::F16, n_heads: 2, n_kv: 1, k_dim: 16, v_dim: 16, window: None, positions: 150 };
+    let case =
+        Case { kind: KvKind::F16, n_heads: 2, n_kv: 1, k_dim: 16, v_dim: 16, window: None, positions: 150 };
     let cpu = Cpu::new(1);
     let mut kv = case.cache(&cpu, 150);
     let want = case.attend(&cpu, &kv, &[149]);

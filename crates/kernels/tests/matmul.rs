@@ -71,7 +71,11 @@ fn simd_equals_scalar_and_many_rows_equal_one_bit_for_bit() {
                 assert!(scalar.iter().all(|x| x.is_finite()));
                 for threads in [1, 2, 3] {
                     let simd = product(&Cpu::new(threads), ty, n, k, &w, &x);
-                    assert_eq!(bits(&simd), bits(&scalar), "{ty} [{n}, {k}] with {m} rows, {threads} threads");
+                    assert_eq!(
+                        bits(&simd),
+                        bits(&scalar),
+                        "{ty} [{n}, {k}] with {m} rows, {threads} threads"
+                    );
                 }
                 for row in 0..m {
                     let alone = product(&Cpu::new(2), ty, n, k, &w, &x[row * k..(row + 1) * k]);
@@ -107,9 +111,14 @@ fn extreme_codes_do_not_overflow() {
                     to[i] = from[i];
                 }
             }
-            let x: Vec<f32> = (0..4 * k).map(|i| if i / k % 2 == 0 || i % 3 == 0 { 1.0 } else { -1.0 }).collect();
+            let x: Vec<f32> =
+                (0..4 * k).map(|i| if i / k % 2 == 0 || i % 3 == 0 { 1.0 } else { -1.0 }).collect();
             let scalar = product(&Cpu::scalar(1), ty, n, k, &w, &x);
-            assert_eq!(bits(&product(&Cpu::new(1), ty, n, k, &w, &x)), bits(&scalar), "{ty} filled with {fill:#x}");
+            assert_eq!(
+                bits(&product(&Cpu::new(1), ty, n, k, &w, &x)),
+                bits(&scalar),
+                "{ty} filled with {fill:#x}"
+            );
             let alone = product(&Cpu::new(1), ty, n, k, &w, &x[..k]);
             assert_eq!(bits(&alone), bits(&scalar[..n]), "{ty} filled with {fill:#x}, one row");
         }
@@ -134,7 +143,10 @@ fn products_agree_with_dequantised_weights_in_double_precision() {
                 // Activations of 8 bits: an error of at most 1/254 of a block's largest value, random in sign.
                 let tolerance = if ty.block_len() == 1 { 1e-5 } else { 0.02 } * size.max(1e-6);
                 let difference = (f64::from(got[row * n + column]) - want).abs();
-                assert!(difference <= tolerance, "{ty} ({row}, {column}): off by {difference}, allowed {tolerance}");
+                assert!(
+                    difference <= tolerance,
+                    "{ty} ({row}, {column}): off by {difference}, allowed {tolerance}"
+                );
             }
         }
     }

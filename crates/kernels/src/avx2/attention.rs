@@ -32,7 +32,7 @@ impl Cached for u16 {
 
 /// Runs one job.
 #[target_feature(enable = "avx2,fma,f16c")]
-pub(crate) fn page(job: PageJob<'_>) {
+pub(crate) fn page(job: &mut PageJob<'_>) {
     match job.page {
         PageData::F16 { k, v } => typed(k, v, job.k_dim, job.v_dim, job.q, job.seen, job.out),
         PageData::F32 { k, v } => typed(k, v, job.k_dim, job.v_dim, job.q, job.seen, job.out),
@@ -42,15 +42,7 @@ pub(crate) fn page(job: PageJob<'_>) {
 type Seen = std::ops::Range<usize>;
 
 #[target_feature(enable = "avx2,fma,f16c")]
-fn typed<E: Cached>(
-    k: &[E],
-    v: &[E],
-    k_dim: usize,
-    v_dim: usize,
-    q: &[f32],
-    seen: &[Seen],
-    out: &mut [f32],
-) {
+fn typed<E: Cached>(k: &[E], v: &[E], k_dim: usize, v_dim: usize, q: &[f32], seen: &[Seen], out: &mut [f32]) {
     assert!(k.len() == PAGE * k_dim && v.len() == PAGE * v_dim && q.len() == seen.len() * k_dim);
     let mut at = 0;
     while at < seen.len() {
@@ -133,7 +125,8 @@ fn queries<E: Cached, const N: usize>(
         out[v_dim + 1] = sum8(sums);
     }
     // Positions that every query sees run together; ragged ends run alone. Each query's order stays ascending.
-    let joint = seen.iter().map(|s| s.start).max().unwrap_or(0)..seen.iter().map(|s| s.end).min().unwrap_or(0);
+    let joint =
+        seen.iter().map(|s| s.start).max().unwrap_or(0)..seen.iter().map(|s| s.end).min().unwrap_or(0);
     let joint = if joint.start < joint.end { joint } else { PAGE..PAGE };
     let (whole, mut d) = (v_dim / 16 * 16, 0);
     while d < v_dim {
@@ -172,7 +165,8 @@ fn queries<E: Cached, const N: usize>(
                 let mut padded = [v[p * v_dim + d]; 8];
                 padded[..len].copy_from_slice(&v[p * v_dim + d..][..len]);
                 // SAFETY: eight elements.
-                acc[0] = unsafe { _mm256_fmadd_ps(_mm256_set1_ps(weights[p]), E::load(padded.as_ptr()), acc[0]) };
+                acc[0] =
+                    unsafe { _mm256_fmadd_ps(_mm256_set1_ps(weights[p]), E::load(padded.as_ptr()), acc[0]) };
             }
             let mut lanes = [0.0_f32; 8];
             // SAFETY: eight floats.

@@ -117,7 +117,8 @@ fn tile<E: Element, const R: usize>(w: &[&[u8]; 4], x: &[&[f32]; R]) -> [[f32; 4
             x_tail[..k - whole].copy_from_slice(&x[whole..]);
             for (acc, w) in acc.iter_mut().zip(&w_tail) {
                 // SAFETY: eight elements each.
-                *acc = unsafe { _mm256_fmadd_ps(E::load(w.as_ptr()), _mm256_loadu_ps(x_tail.as_ptr()), *acc) };
+                *acc =
+                    unsafe { _mm256_fmadd_ps(E::load(w.as_ptr()), _mm256_loadu_ps(x_tail.as_ptr()), *acc) };
             }
         }
     }

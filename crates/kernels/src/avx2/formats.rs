@@ -3,8 +3,9 @@
 //! Everything else (the products, the tiles) is written once over [`Format`]. The meaning of codes, scales, offsets and
 //! minima is that of [`crate::scalar::CanonicalBlock`].
 
-use crate::scalar::{FP4_DOUBLED, IQ4_VALUES, iq4_xs_scale, q3_scale};
+use crate::scalar::{iq4_xs_scale, q3_scale};
 use core::arch::x86_64::*;
+use turbospark_format::{FP4_VALUES, IQ4_NL_VALUES};
 
 /// Factors of eight rows for the (at most eight) blocks of 32 in a stored block: `[block][row]`.
 #[repr(C, align(32))]
@@ -193,33 +194,20 @@ simple!(Q4_1, 20, 4, 0, 1, |p| nibbles(p.add(4)), |rows, f| {
     store(&mut f.d[0], d);
     store(&mut f.min[0][0], m);
 });
-simple!(
-    Q5_0,
-    22,
-    5,
-    16,
-    0,
-    |p| _mm256_or_si256(nibbles(p.add(6)), fifth_bits(p.add(2))),
-    |rows, f| store(&mut f.d[0], halves(rows, 0))
-);
-simple!(
-    Q5_1,
-    24,
-    5,
-    0,
-    1,
-    |p| _mm256_or_si256(nibbles(p.add(8)), fifth_bits(p.add(4))),
-    |rows, f| {
-        let (d, m) = half_pairs(rows);
-        store(&mut f.d[0], d);
-        store(&mut f.min[0][0], m);
-    }
-);
+simple!(Q5_0, 22, 5, 16, 0, |p| _mm256_or_si256(nibbles(p.add(6)), fifth_bits(p.add(2))), |rows, f| store(
+    &mut f.d[0],
+    halves(rows, 0)
+));
+simple!(Q5_1, 24, 5, 0, 1, |p| _mm256_or_si256(nibbles(p.add(8)), fifth_bits(p.add(4))), |rows, f| {
+    let (d, m) = half_pairs(rows);
+    store(&mut f.d[0], d);
+    store(&mut f.min[0][0], m);
+});
 simple!(Q8_0, 34, 8, 0, 0, |p| _mm256_loadu_si256(p.add(2).cast()), |rows, f| store(
     &mut f.d[0],
     halves(rows, 0)
 ));
-simple!(Iq4Nl, 18, 8, 0, 0, |p| look_up(&IQ4_VALUES, nibbles(p.add(2))), |rows, f| store(
+simple!(Iq4Nl, 18, 8, 0, 0, |p| look_up(&IQ4_NL_VALUES, nibbles(p.add(2))), |rows, f| store(
     &mut f.d[0],
     halves(rows, 0)
 ));
@@ -229,15 +217,13 @@ simple!(
     5,
     12,
     0,
-    |p| _mm256_add_epi8(look_up(&FP4_DOUBLED, nibbles(p.add(1))), _mm256_set1_epi8(12)),
+    |p| _mm256_add_epi8(look_up(&FP4_VALUES, nibbles(p.add(1))), _mm256_set1_epi8(12)),
     |rows, f| {
         let e = |i: usize| i32::from(*rows[i]);
         let e = _mm256_setr_epi32(e(0), e(1), e(2), e(3), e(4), e(5), e(6), e(7));
         let normal = _mm256_slli_epi32::<23>(_mm256_sub_epi32(e, _mm256_set1_epi32(1)));
         let subnormal = _mm256_sllv_epi32(_mm256_set1_epi32(0x0020_0000), e);
         let bits = _mm256_blendv_epi8(normal, subnormal, _mm256_cmpgt_epi32(_mm256_set1_epi32(2), e));
-        let nan = _mm256_cmpeq_epi32(e, _mm256_set1_epi32(255));
-        let bits = _mm256_blendv_epi8(bits, _mm256_set1_epi32(0x7fc0_0000), nan);
         store(&mut f.d[0], _mm256_castsi256_ps(bits));
     }
 );
@@ -306,16 +292,9 @@ macro_rules! k_format {
     };
 }
 
-k_format!(
-    Q4K,
-    144,
-    4,
-    0,
-    1,
-    false,
-    |p, j| field(p.add(16 + j / 2 * 32), 4 * (j % 2), 15),
-    |rows, f| k_factors(rows, f)
-);
+k_format!(Q4K, 144, 4, 0, 1, false, |p, j| field(p.add(16 + j / 2 * 32), 4 * (j % 2), 15), |rows, f| {
+    k_factors(rows, f);
+});
 k_format!(
     Q5K,
     176,
@@ -327,7 +306,9 @@ k_format!(
         let high = _mm256_slli_epi16::<4>(field(p.add(16), j, 1));
         _mm256_or_si256(field(p.add(48 + j / 2 * 32), 4 * (j % 2), 15), high)
     },
-    |rows, f| k_factors(rows, f)
+    |rows, f| {
+        k_factors(rows, f);
+    }
 );
 k_format!(
     Q6K,
@@ -368,27 +349,18 @@ k_format!(
         }
     }
 );
-k_format!(
-    Q2K,
-    84,
-    4,
-    0,
-    2,
-    true,
-    |p, j| field(p.add(16 + j / 4 * 32), 2 * (j % 4), 3),
-    |rows, f| {
-        same_d(halves(rows, 80), f);
-        let mut dmin = [0.0; 8];
-        store(&mut dmin, halves(rows, 82));
-        for (i, row) in rows.iter().enumerate() {
-            for j in 0..16 {
-                let packed = *row.add(j);
-                f.scale[j / 2][j % 2][i] = i32::from(packed & 15);
-                f.min[j / 2][j % 2][i] = -(dmin[i] * f32::from(packed >> 4));
-            }
+k_format!(Q2K, 84, 4, 0, 2, true, |p, j| field(p.add(16 + j / 4 * 32), 2 * (j % 4), 3), |rows, f| {
+    same_d(halves(rows, 80), f);
+    let mut dmin = [0.0; 8];
+    store(&mut dmin, halves(rows, 82));
+    for (i, row) in rows.iter().enumerate() {
+        for j in 0..16 {
+            let packed = *row.add(j);
+            f.scale[j / 2][j % 2][i] = i32::from(packed & 15);
+            f.min[j / 2][j % 2][i] = -(dmin[i] * f32::from(packed >> 4));
         }
     }
-);
+});
 k_format!(
     Iq4Xs,
     136,
@@ -396,7 +368,7 @@ k_format!(
     0,
     0,
     false,
-    |p, j| look_up(&IQ4_VALUES, nibbles(p.add(8 + 16 * j))),
+    |p, j| look_up(&IQ4_NL_VALUES, nibbles(p.add(8 + 16 * j))),
     |rows, f| {
         let mut d = [0.0; 8];
         store(&mut d, halves(rows, 0));

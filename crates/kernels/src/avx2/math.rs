@@ -33,11 +33,7 @@ pub(crate) fn exp(x: __m256) -> __m256 {
         _mm256_castsi256_ps(_mm256_slli_epi32::<23>(_mm256_add_epi32(e, _mm256_set1_epi32(127))))
     };
     let y = _mm256_mul_ps(_mm256_mul_ps(y, power(half)), power(_mm256_sub_epi32(n, half)));
-    let y = _mm256_blendv_ps(
-        y,
-        _mm256_setzero_ps(),
-        _mm256_cmp_ps::<_CMP_LT_OQ>(x, _mm256_set1_ps(EXP_LOW)),
-    );
+    let y = _mm256_blendv_ps(y, _mm256_setzero_ps(), _mm256_cmp_ps::<_CMP_LT_OQ>(x, _mm256_set1_ps(EXP_LOW)));
     let y = _mm256_blendv_ps(
         y,
         _mm256_set1_ps(f32::INFINITY),

@@ -4,6 +4,9 @@
 //! to multiply, whatever the format. Safe functions here are safe on any processor with the three features, which is
 //! what their callers check; pointers appear only where a loop's bounds are checked once outside it.
 
+// Rows and groups of a tile index several arrays of registers at once.
+#![allow(clippy::needless_range_loop)]
+
 pub(crate) mod attention;
 mod float;
 mod formats;

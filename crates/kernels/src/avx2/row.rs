@@ -11,7 +11,7 @@ use core::arch::x86_64::*;
 use std::ops::Range;
 
 /// Bytes between what is fetched into the first-level and into the second-level cache.
-const FAR: usize = 16 << 10;
+const FAR: usize = 8 << 10;
 
 /// Output columns `range` of the single row in `rows`.
 ///
@@ -25,6 +25,7 @@ pub(super) unsafe fn columns<F: Format>(
     out: &SharedMut<f32>,
 ) {
     assert!(w.row_bytes == w.k / (F::PER * BLOCK) * F::BYTES && range.end <= w.n && rows.k == w.k);
+    let end = w.data[..range.end * w.row_bytes].as_ptr_range().end;
     let mut column = range.start;
     while column < range.end {
         let columns = (range.end - column).min(8);
@@ -32,7 +33,7 @@ pub(super) unsafe fn columns<F: Format>(
         let pointers: [*const u8; 8] = std::array::from_fn(|i| w.row(column + i.min(columns - 1)).as_ptr());
         let mut sums = [0.0_f32; 8];
         // SAFETY: each pointer starts a row of `k` weights, and the sums are eight floats.
-        unsafe { _mm256_storeu_ps(sums.as_mut_ptr(), eight::<F>(&pointers, w.row_bytes, rows)) };
+        unsafe { _mm256_storeu_ps(sums.as_mut_ptr(), eight::<F>(&pointers, w.row_bytes, end, rows)) };
         // SAFETY: the caller's promise.
         unsafe { out.slice(column, columns) }.copy_from_slice(&sums[..columns]);
         column += columns;
@@ -40,10 +41,15 @@ pub(super) unsafe fn columns<F: Format>(
 }
 
 /// # Safety
-/// Each of `weights` points to a row of `rows.k` weights in `row_bytes` bytes.
+/// Each of `weights` points to a row of `rows.k` weights in `row_bytes` bytes; rows up to `end` will follow.
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
-unsafe fn eight<F: Format>(weights: &[*const u8; 8], row_bytes: usize, rows: &QuantRows) -> __m256 {
+unsafe fn eight<F: Format>(
+    weights: &[*const u8; 8],
+    row_bytes: usize,
+    end: *const u8,
+    rows: &QuantRows,
+) -> __m256 {
     let stored = rows.k / (BLOCK * F::PER);
     let mut acc = _mm256_setzero_ps();
     let mut factors = Factors::ZERO;
@@ -74,11 +80,18 @@ unsafe fn eight<F: Format>(weights: &[*const u8; 8], row_bytes: usize, rows: &Qu
                 }
             }
             // The next group's rows follow this one's in memory: fetch them in order while this group is worked on, and
-            // ask the second-level cache for what comes after them.
+            // ask the second-level cache for what comes after them. What lies past the range is another thread's.
             let next = weights[0].wrapping_add(8 * row_bytes + s * 8 * F::BYTES);
-            for line in (0..8 * F::BYTES).step_by(64) {
-                _mm_prefetch::<_MM_HINT_NTA>(next.wrapping_add(line).cast());
-                _mm_prefetch::<_MM_HINT_T1>(next.wrapping_add(line + FAR).cast());
+            if next < end {
+                for line in (0..8 * F::BYTES).step_by(64) {
+                    _mm_prefetch::<_MM_HINT_NTA>(next.wrapping_add(line).cast());
+                }
+            }
+            let next = next.wrapping_add(FAR);
+            if next < end {
+                for line in (0..8 * F::BYTES).step_by(64) {
+                    _mm_prefetch::<_MM_HINT_T1>(next.wrapping_add(line).cast());
+                }
             }
             for at in &mut at {
                 *at = at.wrapping_add(F::BYTES);

@@ -83,6 +83,7 @@ pub(super) unsafe fn columns<F: Format>(
     assert!(w.row_bytes == w.k / (F::PER * BLOCK) * F::BYTES && rows.k == w.k);
     assert!(range.end <= w.n && range.len() <= TILE_COLUMNS && !range.is_empty());
     let blocks = w.k / BLOCK;
+    let out = Output { all: out, n: w.n, range: range.clone() };
     TILE.with_borrow_mut(|tile| {
         let mut start = 0;
         while start < blocks {
@@ -102,13 +103,13 @@ pub(super) unsafe fn columns<F: Format>(
                 // SAFETY: `row + R <= m`, and the caller's promise.
                 unsafe {
                     if left >= 4 && F::BITS == 4 && !F::HALVED {
-                        stretch::<F, 4>(w.n, rows, row, start, tile, len, &range, out);
+                        stretch::<F, 4>(tile, start, len, rows, row, &out);
                         row += 4;
                     } else if left >= 3 {
-                        stretch::<F, 3>(w.n, rows, row, start, tile, len, &range, out);
+                        stretch::<F, 3>(tile, start, len, rows, row, &out);
                         row += 3;
                     } else {
-                        stretch::<F, 1>(w.n, rows, row, start, tile, len, &range, out);
+                        stretch::<F, 1>(tile, start, len, rows, row, &out);
                         row += 1;
                     }
                 }
@@ -116,6 +117,25 @@ pub(super) unsafe fn columns<F: Format>(
             start += len;
         }
     });
+}
+
+/// The tile's columns of the product `[m, n]`.
+struct Output<'a> {
+    all: &'a SharedMut<f32>,
+    n: usize,
+    range: Range<usize>,
+}
+
+impl Output<'_> {
+    /// The columns in row `row`.
+    ///
+    /// # Safety
+    /// Nobody else uses them meanwhile.
+    #[allow(clippy::mut_from_ref)]
+    unsafe fn row(&self, row: usize) -> &mut [f32] {
+        // SAFETY: the caller's promise.
+        unsafe { self.all.slice(row * self.n + self.range.start, self.range.len()) }
+    }
 }
 
 /// Transposes eight registers of eight 32-bit lanes.
@@ -195,18 +215,16 @@ unsafe fn unpack<F: Format>(weights: &[*const u8; 8], tile: &mut Tile, len: usiz
 /// Multiplies `R` rows from `row` on with a stretch that starts at block `start`, continuing the sums in `out`.
 ///
 /// # Safety
-/// `row + R <= rows.m`, the stretch lies within the rows, and no other thread uses the columns `range` of `out`.
+/// `row + R <= rows.m`, the stretch lies within the rows, and no other thread uses the columns of `out`.
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
 unsafe fn stretch<F: Format, const R: usize>(
-    n: usize,
+    tile: &Tile,
+    start: usize,
+    len: usize,
     rows: &QuantRows,
     row: usize,
-    start: usize,
-    tile: &Tile,
-    len: usize,
-    range: &Range<usize>,
-    out: &SharedMut<f32>,
+    out: &Output<'_>,
 ) {
     let blocks = rows.k / BLOCK;
     debug_assert!(row + R <= rows.m && start + len <= blocks && len <= STRETCH);
@@ -215,7 +233,7 @@ unsafe fn stretch<F: Format, const R: usize>(
         for r in 0..R {
             // A store that misses would hold up every later one, the kernel's own spills among them.
             // SAFETY: the caller's promise; a prefetch reads nothing.
-            let row = unsafe { out.slice((row + r) * n + range.start, range.len()) }.as_ptr();
+            let row = unsafe { out.row(row + r) }.as_ptr();
             _mm_prefetch::<_MM_HINT_T0>(row.cast());
             _mm_prefetch::<_MM_HINT_T0>(row.wrapping_add(TILE_COLUMNS - 1).cast());
         }
@@ -223,7 +241,7 @@ unsafe fn stretch<F: Format, const R: usize>(
     if start > 0 {
         for (r, acc) in acc.iter_mut().enumerate() {
             // SAFETY: the caller's promise.
-            load(unsafe { out.slice((row + r) * n + range.start, range.len()) }, acc);
+            load(unsafe { out.row(row + r) }, acc);
         }
     }
     // SAFETY: every index stays within the rows and the tile by the caller's promise.
@@ -256,7 +274,7 @@ unsafe fn stretch<F: Format, const R: usize>(
             }
         }
         for (r, acc) in acc.iter().enumerate() {
-            store(acc, out.slice((row + r) * n + range.start, range.len()));
+            store(acc, out.row(row + r));
         }
     }
 }

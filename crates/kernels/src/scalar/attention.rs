@@ -8,7 +8,7 @@ use half::f16;
 
 /// For each query: scores as one chain of fused multiply-adds over the head, weights `exp(score - maximum)`, their sum in
 /// eight chains by position modulo eight, and the weighted values as one chain over positions.
-pub(crate) fn attend_page(job: PageJob<'_>) {
+pub(crate) fn attend_page(job: &mut PageJob<'_>) {
     let (k_dim, v_dim) = (job.k_dim, job.v_dim);
     let key = |i: usize| match job.page {
         PageData::F16 { k, .. } => f16::from_bits(k[i]).to_f32(),

@@ -5,13 +5,7 @@
 
 use crate::scalar::dot::Mins;
 use half::f16;
-use turbospark_format::BlockType;
-
-/// Values of the non-linear 4-bit formats (IQ4_NL, IQ4_XS), by code.
-pub(crate) const IQ4_VALUES: [i8; 16] =
-    [-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113];
-/// Twice the values of FP4 (E2M1), by code: MXFP4's shared exponent is halved to match.
-pub(crate) const FP4_DOUBLED: [i8; 16] = [0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12];
+use turbospark_format::{BlockType, FP4_VALUES, IQ4_NL_VALUES, e8m0_half};
 
 /// 32 consecutive weights.
 #[derive(Default)]
@@ -28,16 +22,6 @@ pub(crate) struct CanonicalBlock {
 /// The f16 at `at`.
 pub(crate) fn f16_at(bytes: &[u8], at: usize) -> f32 {
     f16::from_le_bytes([bytes[at], bytes[at + 1]]).to_f32()
-}
-
-/// Half of the power of two that an E8M0 exponent stands for: `2^(e - 128)`, NaN for 255.
-pub(crate) fn e8m0_half(e: u8) -> f32 {
-    match e {
-        255 => f32::NAN,
-        // Below the smallest normal exponent the value is a subnormal.
-        0 | 1 => f32::from_bits(0x0020_0000 << e),
-        _ => f32::from_bits(u32::from(e - 1) << 23),
-    }
 }
 
 /// Scale and minimum `j` of the eight 6-bit pairs that Q4_K and Q5_K pack into 12 bytes.
@@ -101,12 +85,11 @@ impl CanonicalBlock {
             BlockType::IQ4_NL => {
                 self.d = f16_at(bytes, 0);
                 self.codes =
-                    std::array::from_fn(|i| i32::from(IQ4_VALUES[nibble(&bytes[2..], i) as usize]));
+                    std::array::from_fn(|i| i32::from(IQ4_NL_VALUES[nibble(&bytes[2..], i) as usize]));
             }
             BlockType::MXFP4 => {
                 self.d = e8m0_half(bytes[0]);
-                self.codes =
-                    std::array::from_fn(|i| i32::from(FP4_DOUBLED[nibble(&bytes[1..], i) as usize]));
+                self.codes = std::array::from_fn(|i| i32::from(FP4_VALUES[nibble(&bytes[1..], i) as usize]));
             }
             BlockType::Q2_K => {
                 let (d, dmin) = (f16_at(bytes, 80), f16_at(bytes, 82));
@@ -153,7 +136,7 @@ impl CanonicalBlock {
             BlockType::IQ4_XS => {
                 self.d = f16_at(bytes, 0) * iq4_xs_scale(bytes, j) as f32;
                 let qs = &bytes[8 + 16 * j..];
-                self.codes = std::array::from_fn(|i| i32::from(IQ4_VALUES[nibble(qs, i) as usize]));
+                self.codes = std::array::from_fn(|i| i32::from(IQ4_NL_VALUES[nibble(qs, i) as usize]));
             }
             BlockType::F32 | BlockType::F16 | BlockType::BF16 => {
                 unreachable!("float matrices have their own product")

@@ -5,7 +5,7 @@ use crate::scalar::CanonicalBlock;
 use turbospark_format::BlockType;
 
 /// Quantises one block of 32 activations.
-pub(crate) fn quantize_block(x: &[f32], out: BlockOut<'_>) {
+pub(crate) fn quantize_block(x: &[f32], out: &mut BlockOut<'_>) {
     let bits = x.iter().map(|v| v.abs().to_bits()).max().unwrap_or(0);
     let amax = f32::from_bits(bits);
     if !amax.is_finite() {
@@ -24,8 +24,7 @@ pub(crate) fn quantize_block(x: &[f32], out: BlockOut<'_>) {
     }
     *out.d = d;
     *out.sums = sums;
-    *out.scaled =
-        [d * f32::from(sums[0]), d * f32::from(sums[1]), d * f32::from(sums[0] + sums[1])];
+    *out.scaled = [d * f32::from(sums[0]), d * f32::from(sums[1]), d * f32::from(sums[0] + sums[1])];
 }
 
 /// A row of quantised weights times quantised row `row`.

@@ -31,14 +31,8 @@ pub(crate) const EXP_LOW: f32 = -87.3;
 pub(crate) const EXP_HIGH: f32 = 88.7;
 pub(crate) const LN2_HIGH: f32 = 0.693_359_4;
 pub(crate) const LN2_LOW: f32 = -2.121_944_4e-4;
-pub(crate) const EXP_POLY: [f32; 6] = [
-    1.987_569_1e-4,
-    1.398_2e-3,
-    8.333_452e-3,
-    4.166_579_6e-2,
-    1.666_666_5e-1,
-    0.5,
-];
+pub(crate) const EXP_POLY: [f32; 6] =
+    [1.987_569_1e-4, 1.398_2e-3, 8.333_452e-3, 4.166_579_6e-2, 1.666_666_5e-1, 0.5];
 
 /// `x · sigmoid(x)`.
 pub(crate) fn silu(x: f32) -> f32 {
@@ -53,7 +47,7 @@ pub(crate) fn gelu_tanh(x: f32) -> f32 {
 
 pub(crate) const GELU_CUBIC: f32 = 0.044_715;
 /// `-2 √(2/π)`.
-pub(crate) const GELU_SCALE: f32 = -1.595_769_1;
+pub(crate) const GELU_SCALE: f32 = -1.595_769;
 
 /// `1 / sqrt(mean(x²) + eps)`: eight chains over the elements, then a tree.
 pub(crate) fn rms_scale(x: &[f32], eps: f32) -> f32 {

@@ -6,7 +6,7 @@ mod dot;
 mod math;
 
 pub(crate) use attention::attend_page;
-pub(crate) use blocks::{CanonicalBlock, FP4_DOUBLED, IQ4_VALUES, iq4_xs_scale, q3_scale};
+pub(crate) use blocks::{CanonicalBlock, iq4_xs_scale, q3_scale};
 pub(crate) use dot::{dot_float, dot_quantized, quantize_block};
 pub(crate) use math::{
     EXP_HIGH, EXP_LOW, EXP_POLY, GELU_CUBIC, GELU_SCALE, LN2_HIGH, LN2_LOW, exp, gelu_tanh, rms_scale, silu,
