@@ -5,7 +5,7 @@
 
 use std::mem;
 
-use turbospark_model::{Attention, FeedForward, Layer, Mixer, ModelSpec};
+use turbospark_model::{Attention, FeedForward, Layer, Linear, Mixer, ModelSpec};
 
 use crate::device::Device;
 
@@ -93,6 +93,7 @@ impl<D: Device> Forward<D> {
             self.device.norm(&layer.mixer_norm, &self.x, &mut self.normed);
             match &layer.mixer {
                 Mixer::Attention(attention) => {
+                    self.device.expect(&[&attention.o]);
                     self.project(attention);
                     self.device.cache(index, rows, caches, &self.k, &self.v);
                     if last {
@@ -102,6 +103,7 @@ impl<D: Device> Forward<D> {
                     } else {
                         self.device.attend(attention, index, rows, caches, &self.q, &mut self.attended);
                     }
+                    self.device.expect(&first_of_feed_forward(&layer.feed_forward));
                     self.device.linear(&self.attended, &mut [(&attention.o, &mut self.branch)]);
                 }
             }
@@ -109,7 +111,8 @@ impl<D: Device> Forward<D> {
                 self.device.norm_in_place(norm, spec.hidden, &mut self.branch);
             }
             self.device.add(&mut self.x, &self.branch);
-            self.feed_forward(layer, spec.hidden);
+            let next = spec.layers.get(index + 1);
+            self.feed_forward(layer, spec.hidden, &next.map_or(vec![&spec.head.projection], first_of_mixer));
         }
         for (group, start) in wanted.chunks(HEAD_ROWS).zip((0..).step_by(HEAD_ROWS)) {
             let at: Vec<usize> = (start..start + group.len()).collect();
@@ -141,13 +144,15 @@ impl<D: Device> Forward<D> {
         self.device.rope(attention, &mut self.k);
     }
 
-    fn feed_forward(&mut self, layer: &Layer, hidden: usize) {
+    fn feed_forward(&mut self, layer: &Layer, hidden: usize, next: &[&Linear]) {
         self.device.norm(&layer.ff_norm, &self.x, &mut self.normed);
         match &layer.feed_forward {
             FeedForward::Dense(dense) => {
+                self.device.expect(&[&dense.down]);
                 let outputs = &mut [(&dense.gate, &mut self.gate), (&dense.up, &mut self.up)];
                 self.device.linear(&self.normed, outputs);
                 self.device.glu(dense.activation, &mut self.gate, &self.up);
+                self.device.expect(next);
                 self.device.linear(&self.gate, &mut [(&dense.down, &mut self.branch)]);
             }
         }
@@ -163,5 +168,19 @@ impl<D: Device> Forward<D> {
             self.device.pick(buffer, wanted, &mut self.picked);
             mem::swap(buffer, &mut self.picked);
         }
+    }
+}
+
+/// The weights that a layer reads first.
+fn first_of_mixer(layer: &Layer) -> Vec<&Linear> {
+    match &layer.mixer {
+        Mixer::Attention(a) => vec![&a.q, &a.k, &a.v],
+    }
+}
+
+/// The weights that a feed-forward reads first.
+fn first_of_feed_forward(feed_forward: &FeedForward) -> Vec<&Linear> {
+    match feed_forward {
+        FeedForward::Dense(d) => vec![&d.gate, &d.up],
     }
 }

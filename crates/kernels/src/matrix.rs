@@ -69,6 +69,17 @@ pub struct MatScratch {
     rows: QuantRows,
 }
 
+/// Output columns `start..end` of a product, with what the reader of its weights may know.
+#[derive(Clone, Copy)]
+pub(crate) struct Span {
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+    /// The same thread will probably go on up to this column.
+    pub(crate) until: usize,
+    /// Whether the same thread has not come from the columns before.
+    pub(crate) first: bool,
+}
+
 /// A run of output columns of one job.
 struct Task {
     job: usize,
@@ -76,7 +87,11 @@ struct Task {
     end: usize,
 }
 
-/// Fewest bytes of weights that a task of a single row reads: enough to hide a ticket's cost.
+/// Most bytes that an idle thread fetches ahead: well within a second-level cache.
+const FETCH_BYTES: usize = 128 << 10;
+/// Most tasks a thread that a product of a single row is cut into.
+const TASKS: usize = 64;
+/// Fewest bytes of weights that such a task reads: enough to hide the cost of taking it.
 const TASK_BYTES: usize = 8 << 10;
 /// Columns that one tile of a many-row product covers; a multiple of every kernel's width.
 pub(crate) const TILE_COLUMNS: usize = 16;
@@ -99,54 +114,60 @@ impl Cpu {
             scratch.rows.fill(self, x, m, k);
         }
         let rows = &scratch.rows;
-        let mut tasks = Vec::new();
-        let bytes = |j: &MatJob<'_>| j.w.n * j.w.row_bytes;
-        let mut left: usize = jobs.iter().map(bytes).sum();
-        for (job, j) in jobs.iter().enumerate() {
-            let mut start = 0;
-            while start < j.w.n {
-                let step = if m == 1 {
-                    // Long parts first: reads are sequential within a part and cold at its start. Short ones at the
-                    // end let the threads finish together.
-                    let part = (left / (2 * self.threads())).max(TASK_BYTES);
-                    (part / j.w.row_bytes.max(1)).next_multiple_of(8).max(8)
-                } else {
-                    TILE_COLUMNS
-                };
-                let end = (start + step).min(j.w.n);
-                tasks.push(Task { job, start, end });
-                left -= (end - start) * j.w.row_bytes;
-                start = end;
-            }
-        }
+        let mats: Vec<Mat<'_>> = jobs.iter().map(|j| j.w).collect();
+        let tasks = self.tasks(&mats, m);
         let outs: Vec<(Mat<'_>, SharedMut<f32>)> =
             jobs.iter_mut().map(|j| (j.w, SharedMut::new(j.out))).collect();
-        self.pool.run(tasks.len(), &|i| {
+        self.pool.run_shares(tasks.len(), &|i, share| {
             let Task { job, start, end } = tasks[i];
             let (w, out) = &outs[job];
-            self.columns(w, x, rows, m, start..end, out);
+            // The rows of this matrix that the same thread will probably read next.
+            let until = tasks[i..share.end].iter().take_while(|t| t.job == job).last().map_or(end, |t| t.end);
+            let span = Span { start, end, until, first: i == share.start };
+            self.columns(w, x, rows, m, span, out);
         });
     }
 
-    /// Output columns `range` of one product for all rows.
-    fn columns(
-        &self,
-        w: &Mat<'_>,
-        x: &[f32],
-        rows: &QuantRows,
-        m: usize,
-        range: std::ops::Range<usize>,
-        out: &SharedMut<f32>,
-    ) {
+    /// Cuts products of `m` rows into tasks of about the same size.
+    fn tasks(&self, mats: &[Mat<'_>], m: usize) -> Vec<Task> {
+        let bytes: usize = mats.iter().map(|w| w.data.len()).sum();
+        let task_bytes = (bytes / (TASKS * self.threads())).max(TASK_BYTES);
+        let mut tasks = Vec::new();
+        for (job, w) in mats.iter().enumerate() {
+            let step =
+                if m == 1 { (task_bytes / w.row_bytes).next_multiple_of(8).max(8) } else { TILE_COLUMNS };
+            tasks.extend((0..w.n).step_by(step).map(|start| Task {
+                job,
+                start,
+                end: (start + step).min(w.n),
+            }));
+        }
+        tasks
+    }
+
+    /// Says which product of one row will probably follow the next one, so that idle threads may fetch the parts of its weights
+    /// that they will read. Never changes a result.
+    pub fn expect(&self, weights: &[Mat<'_>]) {
+        let tasks = self.tasks(weights, 1);
+        let parts = (0..self.threads()).map(|thread| {
+            let Some(t) = tasks.get(tasks.len() * thread / self.threads()) else { return [].as_slice() };
+            let bytes = &weights[t.job].data[t.start * weights[t.job].row_bytes..];
+            &bytes[..bytes.len().min(FETCH_BYTES)]
+        });
+        self.pool.expect(parts);
+    }
+
+    /// Output columns `span` of one product for all rows.
+    fn columns(&self, w: &Mat<'_>, x: &[f32], rows: &QuantRows, m: usize, span: Span, out: &SharedMut<f32>) {
         match self.isa {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: this set is chosen only where the processor has it; tasks own disjoint columns of `out`.
-            Isa::Avx2 => unsafe { crate::avx2::columns(w, x, rows, m, range, out) },
+            Isa::Avx2 => unsafe { crate::avx2::columns(w, x, rows, m, span, out) },
             _ => {
                 for row in 0..m {
                     // SAFETY: tasks own disjoint columns of `out`.
-                    let y = unsafe { out.slice(row * w.n + range.start, range.len()) };
-                    for (y, column) in y.iter_mut().zip(range.clone()) {
+                    let y = unsafe { out.slice(row * w.n + span.start, span.end - span.start) };
+                    for (y, column) in y.iter_mut().zip(span.start..span.end) {
                         *y = if w.is_float() {
                             scalar::dot_float(w.block_type, w.row(column), &x[row * w.k..(row + 1) * w.k])
                         } else {

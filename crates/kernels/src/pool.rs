@@ -1,79 +1,122 @@
 //! A thread pool for regions that last microseconds.
 //!
-//! A region is `tasks` calls of one closure. Its tickets are handed out by one atomic word that holds the number
-//! of tasks and the next free one, so a thread that was descheduled by the operating system delays nobody: the others
-//! take its share, and a region ends when its tasks are done, not when every thread has looked in. Idle workers
-//! spin for a moment, since the next region usually starts at once, then park.
+//! A region is `tasks` calls of one closure. Each thread owns an even share of consecutive tasks and takes them in order, so
+//! that what it reads is sequential; who has finished takes tasks of the others. A thread that was descheduled by the
+//! operating system delays nobody: the others take its share, and a region ends when its tasks are done, not when every
+//! thread has looked in. Idle workers spin for a moment, since the next region usually starts at once, then park.
 
 use std::cell::UnsafeCell;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle, Thread};
 
-/// Bits of the ticket word that hold the next task; as many hold the number of tasks.
+/// Bits of a cursor that hold the next task; as many hold the end of the share.
 const BITS: u32 = 24;
 const MASK: u64 = (1 << BITS) - 1;
-/// Looks at the ticket word before an idle worker parks: some hundred microseconds.
+/// Looks at the region's number before an idle worker parks: some hundred microseconds.
 const SPINS: u32 = 20_000;
 
-type Task<'a> = dyn Fn(usize) + Sync + 'a;
+type Task<'a> = dyn Fn(usize, Range<usize>) + Sync + 'a;
+
+/// What one thread writes often, on lines of its own.
+#[repr(align(128))]
+#[derive(Default)]
+struct Line<T>(T);
 
 struct Shared {
-    /// `epoch << 2 BITS | tasks << BITS | next`: every field of the open region changes at once.
-    ticket: AtomicU64,
-    done: AtomicU32,
+    /// A thread's share: `region << 2 BITS | end << BITS | next`, so that all fields change at once.
+    cursors: Vec<Line<AtomicU64>>,
+    /// Number of the open region, or of the last one.
+    region: Line<AtomicU64>,
+    done: Line<AtomicU32>,
     sleepers: AtomicU32,
     panicked: AtomicBool,
     stop: AtomicBool,
+    /// What each worker fetches into its cache while it has no task: address and length.
+    wanted: Vec<Line<(AtomicPtr<u8>, AtomicUsize)>>,
     task: UnsafeCell<Option<*const Task<'static>>>,
+    /// Tasks of the open region, for the bounds of a share.
+    tasks: AtomicUsize,
 }
 
-// SAFETY: `task` is written only by the thread that opens a region, while no ticket is open, and read only by
-// holders of a ticket; the release and acquire on `ticket` order the two.
+// SAFETY: `task` is written only by the thread that opens a region, while no task is to be had, and read only by
+// holders of a task; the release and acquire on the cursors order the two.
 unsafe impl Sync for Shared {}
 // SAFETY: the raw pointer in `task` points to a `Sync` closure and is only ever called through a shared reference.
 unsafe impl Send for Shared {}
 
 impl Shared {
-    /// Takes tickets until none is left.
-    fn work(&self) {
-        loop {
-            let seen = self.ticket.load(Ordering::Acquire);
-            if seen & MASK >= (seen >> BITS) & MASK {
-                return;
+    /// The share of thread `index` in `tasks` tasks.
+    fn share(&self, index: usize, tasks: usize) -> Range<usize> {
+        let threads = self.cursors.len();
+        tasks * index / threads..tasks * (index + 1) / threads
+    }
+
+    /// Takes tasks, those of thread `index` first, until none is left.
+    fn work(&self, index: usize) {
+        let threads = self.cursors.len();
+        let mut finished = 0;
+        for owner in (index..threads).chain(0..index) {
+            let cursor = &self.cursors[owner].0;
+            loop {
+                let seen = cursor.load(Ordering::Acquire);
+                if seen & MASK >= (seen >> BITS) & MASK {
+                    break;
+                }
+                let mine = cursor.fetch_add(1, Ordering::AcqRel);
+                let (next, end) = (mine & MASK, (mine >> BITS) & MASK);
+                if next >= end {
+                    break;
+                }
+                // SAFETY: this task belongs to an open region, which can't close before `done` counts it, so the
+                // closure that the region's opener stored is alive and is not replaced meanwhile.
+                let task = unsafe { (*self.task.get()).map(|t| &*t) };
+                let share = self.share(owner, self.tasks.load(Ordering::Relaxed));
+                if let Some(task) = task
+                    && catch_unwind(AssertUnwindSafe(|| task(next as usize, share))).is_err()
+                {
+                    self.panicked.store(true, Ordering::Release);
+                }
+                finished += 1;
             }
-            let mine = self.ticket.fetch_add(1, Ordering::AcqRel);
-            let (next, tasks) = (mine & MASK, (mine >> BITS) & MASK);
-            if next >= tasks {
-                return;
-            }
-            // SAFETY: this ticket belongs to an open region, which can't close before `done` counts it, so the
-            // closure that the region's opener stored is alive and is not replaced meanwhile.
-            let task = unsafe { (*self.task.get()).map(|t| &*t) };
-            if let Some(task) = task
-                && catch_unwind(AssertUnwindSafe(|| task(next as usize))).is_err()
-            {
-                self.panicked.store(true, Ordering::Release);
-            }
-            self.done.fetch_add(1, Ordering::AcqRel);
+        }
+        if finished > 0 {
+            self.done.0.fetch_add(finished, Ordering::AcqRel);
         }
     }
 
-    fn worker(&self) {
-        let mut spins = 0;
+    /// Fetches what worker `index` is expected to read next, until another region than `seen` opens.
+    fn fetch(&self, index: usize, seen: u64) {
+        let (start, len) = &self.wanted[index].0;
+        let start = start.swap(std::ptr::null_mut(), Ordering::Relaxed);
+        if start.is_null() {
+            return;
+        }
+        for line in (0..len.load(Ordering::Relaxed)).step_by(64) {
+            if line % 1024 == 0 && self.region.0.load(Ordering::Relaxed) != seen {
+                return;
+            }
+            prefetch(start.wrapping_add(line));
+        }
+    }
+
+    fn worker(&self, index: usize) {
+        let (mut spins, mut seen) = (0, 0);
         while !self.stop.load(Ordering::Acquire) {
-            let seen = self.ticket.load(Ordering::Acquire);
-            if seen & MASK < (seen >> BITS) & MASK {
-                self.work();
+            let region = self.region.0.load(Ordering::Acquire);
+            if region != seen {
+                seen = region;
+                self.work(index);
+                self.fetch(index, seen);
                 spins = 0;
             } else if spins < SPINS {
                 spins += 1;
                 std::hint::spin_loop();
             } else {
                 self.sleepers.fetch_add(1, Ordering::SeqCst);
-                let seen = self.ticket.load(Ordering::SeqCst);
-                if seen & MASK >= (seen >> BITS) & MASK && !self.stop.load(Ordering::SeqCst) {
+                if self.region.0.load(Ordering::SeqCst) == seen && !self.stop.load(Ordering::SeqCst) {
                     thread::park();
                 }
                 self.sleepers.fetch_sub(1, Ordering::SeqCst);
@@ -88,34 +131,47 @@ pub struct Pool {
     shared: Arc<Shared>,
     workers: Vec<Thread>,
     handles: Vec<JoinHandle<()>>,
-    region: Mutex<()>,
+    opener: Mutex<()>,
 }
 
 impl Pool {
     /// A pool of `threads` threads, of which the caller of [`Pool::run`] is one. Where the system refuses to
-    /// start a thread, the pool is that much smaller.
+    /// start a thread, the others do its work.
     pub fn new(threads: usize) -> Self {
+        let threads = threads.max(1);
         let shared = Arc::new(Shared {
-            ticket: AtomicU64::new(0),
-            done: AtomicU32::new(0),
+            cursors: (0..threads).map(|_| Line::default()).collect(),
+            region: Line::default(),
+            done: Line::default(),
             sleepers: AtomicU32::new(0),
             panicked: AtomicBool::new(false),
             stop: AtomicBool::new(false),
+            wanted: (0..threads).map(|_| Line::default()).collect(),
             task: UnsafeCell::new(None),
+            tasks: AtomicUsize::new(0),
         });
         let handles: Vec<_> = (1..threads)
             .map_while(|i| {
                 let shared = Arc::clone(&shared);
-                thread::Builder::new().name(format!("kernel-{i}")).spawn(move || shared.worker()).ok()
+                thread::Builder::new().name(format!("kernel-{i}")).spawn(move || shared.worker(i)).ok()
             })
             .collect();
         let workers = handles.iter().map(|h| h.thread().clone()).collect();
-        Self { shared, workers, handles, region: Mutex::new(()) }
+        Self { shared, workers, handles, opener: Mutex::new(()) }
     }
 
     /// Threads that share the work, the caller's included.
     pub fn threads(&self) -> usize {
         self.workers.len() + 1
+    }
+
+    /// Tells each thread, in order, what memory it will probably read in the region after the next one. Workers fetch it
+    /// while they have nothing else to do; results never depend on it.
+    pub(crate) fn expect<'a>(&self, parts: impl Iterator<Item = &'a [u8]>) {
+        for (Line((start, len)), part) in self.shared.wanted.iter().zip(parts) {
+            len.store(part.len(), Ordering::Relaxed);
+            start.store(part.as_ptr().cast_mut(), Ordering::Relaxed);
+        }
     }
 
     /// Calls `task(0)` to `task(tasks - 1)`, each once, in any order and on any thread, and returns when all are done.
@@ -125,32 +181,44 @@ impl Pool {
     /// # Panics
     /// If a task panicked.
     pub fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
+        self.run_shares(tasks, &|i, _| task(i));
+    }
+
+    /// As [`Pool::run`]; a task also hears which share of consecutive tasks it belongs to: the same thread will
+    /// probably run the rest of it.
+    pub(crate) fn run_shares(&self, tasks: usize, task: &(dyn Fn(usize, Range<usize>) + Sync)) {
         if tasks <= 1 || self.workers.is_empty() {
-            (0..tasks).for_each(task);
+            (0..tasks).for_each(|i| task(i, 0..tasks));
             return;
         }
-        // A region holds at most 2^BITS - 1 tasks and a few late tickets; larger ones run in parts.
+        // A cursor's fields hold at most 2^BITS - 1 tasks and a few late takers; larger regions run in parts.
         let most = (MASK >> 1) as usize;
         if tasks > most {
-            self.run(most, task);
-            self.run(tasks - most, &|i| task(most + i));
+            self.run_shares(most, task);
+            self.run_shares(tasks - most, &|i, share| task(most + i, most + share.start..most + share.end));
             return;
         }
-        let guard = self.region.lock().unwrap_or_else(PoisonError::into_inner);
+        let guard = self.opener.lock().unwrap_or_else(PoisonError::into_inner);
         let shared = &*self.shared;
-        shared.done.store(0, Ordering::Relaxed);
+        shared.done.0.store(0, Ordering::Relaxed);
+        shared.tasks.store(tasks, Ordering::Relaxed);
         // SAFETY: only the lifetime is erased; the closure outlives the region because this call waits for `done`.
         let erased: *const Task<'static> = unsafe { std::mem::transmute(std::ptr::from_ref(task)) };
-        // SAFETY: no region is open and `guard` excludes other openers, so nobody reads `task` now.
+        // SAFETY: no task is to be had and `guard` excludes other openers, so nobody reads `task` now.
         unsafe { *shared.task.get() = Some(erased) };
-        let epoch = (shared.ticket.load(Ordering::Relaxed) >> (2 * BITS)).wrapping_add(1);
-        shared.ticket.store((epoch << (2 * BITS)) | ((tasks as u64) << BITS), Ordering::SeqCst);
+        let region = shared.region.0.load(Ordering::Relaxed).wrapping_add(1);
+        for (i, cursor) in shared.cursors.iter().enumerate() {
+            let share = shared.share(i, tasks);
+            let fields = (region << (2 * BITS)) | ((share.end as u64) << BITS) | share.start as u64;
+            cursor.0.store(fields, Ordering::Release);
+        }
+        shared.region.0.store(region, Ordering::SeqCst);
         if shared.sleepers.load(Ordering::SeqCst) > 0 {
             self.workers.iter().for_each(Thread::unpark);
         }
-        shared.work();
+        shared.work(0);
         let mut spins = 0_u32;
-        while shared.done.load(Ordering::Acquire) as usize != tasks {
+        while shared.done.0.load(Ordering::Acquire) as usize != tasks {
             std::hint::spin_loop();
             spins += 1;
             if spins.is_multiple_of(4096) {
@@ -175,6 +243,17 @@ impl Drop for Pool {
             let _ = handle.join();
         }
     }
+}
+
+/// Fetches the line at `address` into this core's cache, where the processor has an instruction for it. Any address will do.
+fn prefetch(address: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch has no effect but on caches, and faults are ignored.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T1 }>(address.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = address;
 }
 
 /// A mutable slice that tasks write at disjoint places.

@@ -230,6 +230,12 @@ impl Device for CpuDevice {
         }
     }
 
+    fn expect(&mut self, weights: &[&Linear]) {
+        let mats: Vec<Mat<'_>> =
+            weights.iter().filter_map(|l| matrix(&self.gguf, &self.gguf.tensors()[l.weight.index])).collect();
+        self.cpu.expect(&mats);
+    }
+
     fn rope(&mut self, attention: &Attention, x: &mut CpuBuffer) {
         let pairing = match attention.rope.pairing {
             turbospark_model::Pairing::Interleaved => Pairing::Interleaved,

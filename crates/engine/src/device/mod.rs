@@ -36,6 +36,10 @@ pub trait Device {
     /// `out = weight · x + bias` for several weights that share `x`, shaped as their rows say.
     fn linear(&mut self, x: &Self::Buffer, outputs: &mut [(&Linear, &mut Self::Buffer)]);
 
+    /// Says which weights the call of [`Device::linear`] after the next one will read, so that the device may fetch them
+    /// early. Never changes a result.
+    fn expect(&mut self, _weights: &[&Linear]) {}
+
     /// Turns each head of `x` by its row's position.
     fn rope(&mut self, attention: &Attention, x: &mut Self::Buffer);
 

@@ -15,13 +15,12 @@ pub(crate) mod quantize;
 mod row;
 mod tile;
 
-use crate::matrix::Mat;
+use crate::matrix::{Mat, Span};
 use crate::pool::SharedMut;
 use crate::quantized::QuantRows;
-use std::ops::Range;
 use turbospark_format::BlockType;
 
-/// Output columns `range` of `w` for all `m` rows: `x` `[m, k]` for float weights, `rows` for quantised ones.
+/// Output columns `span` of `w` for all `m` rows: `x` `[m, k]` for float weights, `rows` for quantised ones.
 ///
 /// # Safety
 /// No other thread uses these columns of `out` `[m, n]` meanwhile.
@@ -31,28 +30,28 @@ pub(crate) unsafe fn columns(
     x: &[f32],
     rows: &QuantRows,
     m: usize,
-    range: Range<usize>,
+    span: Span,
     out: &SharedMut<f32>,
 ) {
     // SAFETY: the caller's promise is the one that each of these asks for.
     unsafe {
         match w.block_type {
-            BlockType::F32 => float::columns::<float::F32>(w, x, m, range, out),
-            BlockType::F16 => float::columns::<float::F16>(w, x, m, range, out),
-            BlockType::BF16 => float::columns::<float::Bf16>(w, x, m, range, out),
-            BlockType::Q4_0 => quantized::<formats::Q4_0>(w, rows, m, range, out),
-            BlockType::Q4_1 => quantized::<formats::Q4_1>(w, rows, m, range, out),
-            BlockType::Q5_0 => quantized::<formats::Q5_0>(w, rows, m, range, out),
-            BlockType::Q5_1 => quantized::<formats::Q5_1>(w, rows, m, range, out),
-            BlockType::Q8_0 => quantized::<formats::Q8_0>(w, rows, m, range, out),
-            BlockType::IQ4_NL => quantized::<formats::Iq4Nl>(w, rows, m, range, out),
-            BlockType::MXFP4 => quantized::<formats::Mxfp4>(w, rows, m, range, out),
-            BlockType::Q2_K => quantized::<formats::Q2K>(w, rows, m, range, out),
-            BlockType::Q3_K => quantized::<formats::Q3K>(w, rows, m, range, out),
-            BlockType::Q4_K => quantized::<formats::Q4K>(w, rows, m, range, out),
-            BlockType::Q5_K => quantized::<formats::Q5K>(w, rows, m, range, out),
-            BlockType::Q6_K => quantized::<formats::Q6K>(w, rows, m, range, out),
-            BlockType::IQ4_XS => quantized::<formats::Iq4Xs>(w, rows, m, range, out),
+            BlockType::F32 => float::columns::<float::F32>(w, x, m, span.start..span.end, out),
+            BlockType::F16 => float::columns::<float::F16>(w, x, m, span.start..span.end, out),
+            BlockType::BF16 => float::columns::<float::Bf16>(w, x, m, span.start..span.end, out),
+            BlockType::Q4_0 => quantized::<formats::Q4_0>(w, rows, m, span, out),
+            BlockType::Q4_1 => quantized::<formats::Q4_1>(w, rows, m, span, out),
+            BlockType::Q5_0 => quantized::<formats::Q5_0>(w, rows, m, span, out),
+            BlockType::Q5_1 => quantized::<formats::Q5_1>(w, rows, m, span, out),
+            BlockType::Q8_0 => quantized::<formats::Q8_0>(w, rows, m, span, out),
+            BlockType::IQ4_NL => quantized::<formats::Iq4Nl>(w, rows, m, span, out),
+            BlockType::MXFP4 => quantized::<formats::Mxfp4>(w, rows, m, span, out),
+            BlockType::Q2_K => quantized::<formats::Q2K>(w, rows, m, span, out),
+            BlockType::Q3_K => quantized::<formats::Q3K>(w, rows, m, span, out),
+            BlockType::Q4_K => quantized::<formats::Q4K>(w, rows, m, span, out),
+            BlockType::Q5_K => quantized::<formats::Q5K>(w, rows, m, span, out),
+            BlockType::Q6_K => quantized::<formats::Q6K>(w, rows, m, span, out),
+            BlockType::IQ4_XS => quantized::<formats::Iq4Xs>(w, rows, m, span, out),
         }
     }
 }
@@ -64,11 +63,15 @@ unsafe fn quantized<F: formats::Format>(
     w: &Mat<'_>,
     rows: &QuantRows,
     m: usize,
-    range: Range<usize>,
+    span: Span,
     out: &SharedMut<f32>,
 ) {
     // SAFETY: the caller's promise.
     unsafe {
-        if m == 1 { row::columns::<F>(w, rows, range, out) } else { tile::columns::<F>(w, rows, range, out) }
+        if m == 1 {
+            row::columns::<F>(w, rows, span, out)
+        } else {
+            tile::columns::<F>(w, rows, span.start..span.end, out)
+        }
     }
 }

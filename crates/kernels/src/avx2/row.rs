@@ -4,31 +4,35 @@
 //! integers by one tree of shuffles, so the float part of a block is a handful of instructions for all eight.
 
 use super::formats::{Factors, Format};
-use crate::matrix::Mat;
+use crate::matrix::{Mat, Span};
 use crate::pool::SharedMut;
 use crate::quantized::{BLOCK, QuantRows};
 use core::arch::x86_64::*;
-use std::ops::Range;
 
 /// Bytes between what is fetched into the first-level and into the second-level cache.
 const FAR: usize = 8 << 10;
 
-/// Output columns `range` of the single row in `rows`.
+/// Bytes that are fetched at once where a range starts.
+const FIRST: usize = 6 << 10;
+
+/// Output columns `span` of the single row in `rows`.
 ///
 /// # Safety
 /// No other thread uses these columns of `out` meanwhile.
 #[target_feature(enable = "avx2,fma,f16c")]
-pub(super) unsafe fn columns<F: Format>(
-    w: &Mat<'_>,
-    rows: &QuantRows,
-    range: Range<usize>,
-    out: &SharedMut<f32>,
-) {
-    assert!(w.row_bytes == w.k / (F::PER * BLOCK) * F::BYTES && range.end <= w.n && rows.k == w.k);
-    let end = w.data[..range.end * w.row_bytes].as_ptr_range().end;
-    let mut column = range.start;
-    while column < range.end {
-        let columns = (range.end - column).min(8);
+pub(super) unsafe fn columns<F: Format>(w: &Mat<'_>, rows: &QuantRows, span: Span, out: &SharedMut<f32>) {
+    assert!(w.row_bytes == w.k / (F::PER * BLOCK) * F::BYTES && span.end <= w.n && rows.k == w.k);
+    let end = w.data[..span.until * w.row_bytes].as_ptr_range().end;
+    if span.first {
+        // All of the first group at once: line by line, each would wait for the one before.
+        let start = w.row(span.start).as_ptr();
+        for line in (0..(8 * w.row_bytes).min(FIRST)).step_by(64) {
+            _mm_prefetch::<_MM_HINT_NTA>(start.wrapping_add(line).cast());
+        }
+    }
+    let mut column = span.start;
+    while column < span.end {
+        let columns = (span.end - column).min(8);
         // A short group repeats its last column and drops the copies' results.
         let pointers: [*const u8; 8] = std::array::from_fn(|i| w.row(column + i.min(columns - 1)).as_ptr());
         let mut sums = [0.0_f32; 8];
