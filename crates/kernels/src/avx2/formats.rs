@@ -211,22 +211,25 @@ simple!(Iq4Nl, 18, 8, 0, 0, |p| look_up(&IQ4_NL_VALUES, nibbles(p.add(2))), |row
     &mut f.d[0],
     halves(rows, 0)
 ));
-simple!(
-    Mxfp4,
-    17,
-    5,
-    12,
-    0,
-    |p| _mm256_add_epi8(look_up(&FP4_VALUES, nibbles(p.add(1))), _mm256_set1_epi8(12)),
-    |rows, f| {
-        let e = |i: usize| i32::from(*rows[i]);
-        let e = _mm256_setr_epi32(e(0), e(1), e(2), e(3), e(4), e(5), e(6), e(7));
-        let normal = _mm256_slli_epi32::<23>(_mm256_sub_epi32(e, _mm256_set1_epi32(1)));
-        let subnormal = _mm256_sllv_epi32(_mm256_set1_epi32(0x0020_0000), e);
-        let bits = _mm256_blendv_epi8(normal, subnormal, _mm256_cmpgt_epi32(_mm256_set1_epi32(2), e));
-        store(&mut f.d[0], _mm256_castsi256_ps(bits));
+simple!(Mxfp4, 17, 5, 12, 0, |p| look_up(&FP4_PLUS_12, nibbles(p.add(1))), |rows, f| {
+    let e = |i: usize| i32::from(*rows[i]);
+    let e = _mm256_setr_epi32(e(0), e(1), e(2), e(3), e(4), e(5), e(6), e(7));
+    let normal = _mm256_slli_epi32::<23>(_mm256_sub_epi32(e, _mm256_set1_epi32(1)));
+    let subnormal = _mm256_sllv_epi32(_mm256_set1_epi32(0x0020_0000), e);
+    let bits = _mm256_blendv_epi8(normal, subnormal, _mm256_cmpgt_epi32(_mm256_set1_epi32(2), e));
+    store(&mut f.d[0], _mm256_castsi256_ps(bits));
+});
+
+/// Twice the FP4 values, made unsigned by their offset.
+const FP4_PLUS_12: [i8; 16] = {
+    let mut table = FP4_VALUES;
+    let mut i = 0;
+    while i < 16 {
+        table[i] += 12;
+        i += 1;
     }
-);
+    table
+};
 
 /// The factors of Q4_K and Q5_K: two f16, then eight 6-bit scales and minima in 12 bytes.
 #[inline(always)]

@@ -18,6 +18,7 @@ mod tile;
 use crate::matrix::{Mat, Span};
 use crate::pool::SharedMut;
 use crate::quantized::QuantRows;
+use core::arch::x86_64::{__m256, _mm256_storeu_ps};
 use turbospark_format::BlockType;
 
 /// Output columns `span` of `w` for all `m` rows: `x` `[m, k]` for float weights, `rows` for quantised ones.
@@ -69,9 +70,24 @@ unsafe fn quantized<F: formats::Format>(
     // SAFETY: the caller's promise.
     unsafe {
         if m == 1 {
-            row::columns::<F>(w, rows, span, out)
+            row::columns::<F>(w, rows, span, out);
         } else {
-            tile::columns::<F>(w, rows, span.start..span.end, out)
+            tile::columns::<F>(w, rows, span.start..span.end, out);
         }
     }
+}
+
+/// Stores the leading lanes of `v`, at most eight. A call of `memcpy` for eight floats would show in a head's time.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn store(v: __m256, to: &mut [f32]) {
+    if to.len() == 8 {
+        // SAFETY: eight floats.
+        unsafe { _mm256_storeu_ps(to.as_mut_ptr(), v) };
+        return;
+    }
+    let mut lanes = [0.0_f32; 8];
+    // SAFETY: eight floats.
+    unsafe { _mm256_storeu_ps(lanes.as_mut_ptr(), v) };
+    to.copy_from_slice(&lanes[..to.len()]);
 }

@@ -35,11 +35,10 @@ pub(super) unsafe fn columns<F: Format>(w: &Mat<'_>, rows: &QuantRows, span: Spa
         let columns = (span.end - column).min(8);
         // A short group repeats its last column and drops the copies' results.
         let pointers: [*const u8; 8] = std::array::from_fn(|i| w.row(column + i.min(columns - 1)).as_ptr());
-        let mut sums = [0.0_f32; 8];
-        // SAFETY: each pointer starts a row of `k` weights, and the sums are eight floats.
-        unsafe { _mm256_storeu_ps(sums.as_mut_ptr(), eight::<F>(&pointers, w.row_bytes, end, rows)) };
+        // SAFETY: each pointer starts a row of `k` weights.
+        let sums = unsafe { eight::<F>(&pointers, w.row_bytes, end, rows) };
         // SAFETY: the caller's promise.
-        unsafe { out.slice(column, columns) }.copy_from_slice(&sums[..columns]);
+        super::store(sums, unsafe { out.slice(column, columns) });
         column += columns;
     }
 }

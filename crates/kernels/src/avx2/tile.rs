@@ -274,7 +274,9 @@ unsafe fn stretch<F: Format, const R: usize>(
             }
         }
         for (r, acc) in acc.iter().enumerate() {
-            store(acc, out.row(row + r));
+            for (acc, to) in acc.iter().zip(out.row(row + r).chunks_mut(8)) {
+                super::store(*acc, to);
+            }
         }
     }
 }
@@ -288,23 +290,6 @@ fn load(from: &[f32], acc: &mut [__m256; GROUPS]) {
     for (acc, lanes) in acc.iter_mut().zip(padded.as_chunks::<8>().0) {
         // SAFETY: eight floats.
         *acc = unsafe { _mm256_loadu_ps(lanes.as_ptr()) };
-    }
-}
-
-/// Stores the columns' sums; lanes past the last column are dropped.
-#[inline]
-#[target_feature(enable = "avx2")]
-fn store(acc: &[__m256; GROUPS], to: &mut [f32]) {
-    for (acc, to) in acc.iter().zip(to.chunks_mut(8)) {
-        if to.len() == 8 {
-            // SAFETY: eight floats.
-            unsafe { _mm256_storeu_ps(to.as_mut_ptr(), *acc) };
-        } else {
-            let mut lanes = [0.0_f32; 8];
-            // SAFETY: eight floats.
-            unsafe { _mm256_storeu_ps(lanes.as_mut_ptr(), *acc) };
-            to.copy_from_slice(&lanes[..to.len()]);
-        }
     }
 }
 
