@@ -28,7 +28,9 @@ pub(crate) fn open(args: &ModelArgs, context: Option<usize>) -> Result<Engine> {
     })?;
     let trained = engine.spec().context_length;
     if context.is_some_and(|context| context > trained) {
-        eprintln!("warning: the model was trained for {trained} positions: beyond them it may talk nonsense");
+        output::note(&format!(
+            "warning: the model was trained for {trained} positions: beyond them it may talk nonsense"
+        ));
     }
     Ok(engine)
 }
