@@ -144,6 +144,8 @@ pub(crate) fn functions(now: i64, refused: Arc<Mutex<Option<String>>>) -> [(&'st
 }
 
 /// Jinja's `indent`, for widths that a text can have.
+// By value: a filter's last argument takes the named ones.
+#[allow(clippy::needless_pass_by_value)]
 fn indent(
     text: &str,
     width: Option<usize>,
