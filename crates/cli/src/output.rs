@@ -27,11 +27,10 @@ pub(crate) fn note(text: &str) {
 /// A message that may quote a file, fit for a terminal: control characters escaped, and the middle of an endless one left
 /// out.
 pub(crate) fn plain(text: &str) -> String {
-    let (mut start, mut end) = (text.len().min(LONGEST_MESSAGE), text.len());
-    if start < end {
-        (start, end) = (text.floor_char_boundary(start / 2), text.ceil_char_boundary(end - start / 2));
-    } else {
-        end = start;
+    let (mut start, mut end) = (text.len(), text.len());
+    if text.len() > LONGEST_MESSAGE {
+        let boundary = |at: usize| (0..=at).rev().find(|&i| text.is_char_boundary(i)).unwrap_or(0);
+        (start, end) = (boundary(LONGEST_MESSAGE / 2), boundary(text.len() - LONGEST_MESSAGE / 2));
     }
     let gap = if start < end { " … " } else { "" };
     let mut out = String::with_capacity(text.len().min(LONGEST_MESSAGE));
