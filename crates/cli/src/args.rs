@@ -70,7 +70,7 @@ pub(crate) struct ModelArgs {
     /// GGUF file, or any file of a split set
     pub(crate) model: PathBuf,
     /// Threads that compute; default: the physical cores this process may use
-    #[arg(short, long, value_name = "N", value_parser = threads)]
+    #[arg(short, long, value_name = "N", value_parser = threads, allow_negative_numbers = true)]
     pub(crate) threads: Option<usize>,
     /// Number format of the KV cache
     #[arg(long, value_enum, default_value_t = Kv::F16)]
@@ -114,10 +114,10 @@ impl From<Kv> for KvKind {
 #[derive(Args, Debug)]
 pub(crate) struct GenerationArgs {
     /// Most tokens of an answer; default: until the model ends or the context is full
-    #[arg(short = 'n', long, value_name = "N", value_parser = positive)]
+    #[arg(short = 'n', long, value_name = "N", value_parser = positive, allow_negative_numbers = true)]
     pub(crate) max_tokens: Option<usize>,
     /// Positions for prompt and answer; default: what the model was trained for
-    #[arg(short, long, value_name = "N", value_parser = positive)]
+    #[arg(short, long, value_name = "N", value_parser = positive, allow_negative_numbers = true)]
     pub(crate) context: Option<usize>,
     /// End the answer at this text, which is not printed; may be repeated
     #[arg(long, value_name = "TEXT", value_parser = clap::builder::NonEmptyStringValueParser::new())]
@@ -134,19 +134,19 @@ pub(crate) struct SamplingArgs {
     #[arg(long, conflicts_with_all = ["temperature", "top_k", "top_p", "min_p", "seed"])]
     greedy: bool,
     /// Divides the logits: above 1 is more varied, below 1 less [default: 0.8]
-    #[arg(long, value_name = "T", value_parser = temperature)]
+    #[arg(long, value_name = "T", value_parser = temperature, allow_negative_numbers = true)]
     temperature: Option<f32>,
     /// Choose among this many of the likeliest tokens; 0: all [default: 40]
-    #[arg(long, value_name = "K")]
+    #[arg(long, value_name = "K", allow_negative_numbers = true)]
     top_k: Option<usize>,
     /// Choose among the likeliest tokens whose probabilities reach this sum [default: 0.95]
-    #[arg(long, value_name = "P", value_parser = share)]
+    #[arg(long, value_name = "P", value_parser = share, allow_negative_numbers = true)]
     top_p: Option<f32>,
     /// Drop tokens less likely than this share of the likeliest one [default: 0.05]
-    #[arg(long, value_name = "P", value_parser = share_or_none)]
+    #[arg(long, value_name = "P", value_parser = share_or_none, allow_negative_numbers = true)]
     min_p: Option<f32>,
     /// Divides the logits of tokens seen before; 1: no penalty
-    #[arg(long, value_name = "X", default_value = "1", value_parser = above_zero)]
+    #[arg(long, value_name = "X", default_value = "1", value_parser = above_zero, allow_negative_numbers = true)]
     repetition_penalty: f32,
     /// Subtracted from the logits of tokens already generated
     #[arg(long, value_name = "X", default_value = "0", value_parser = finite, allow_negative_numbers = true)]
@@ -155,7 +155,7 @@ pub(crate) struct SamplingArgs {
     #[arg(long, value_name = "X", default_value = "0", value_parser = finite, allow_negative_numbers = true)]
     frequency_penalty: f32,
     /// Start of the random sequence: the same seed repeats the answer; default: another one each time
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     seed: Option<u64>,
 }
 
@@ -255,7 +255,7 @@ pub(crate) struct LogitsArgs {
     #[arg(long, value_name = "FILE.safetensors")]
     pub(crate) out: PathBuf,
     /// Rows fed at a time; default: all at once
-    #[arg(long, value_name = "N", value_parser = positive)]
+    #[arg(long, value_name = "N", value_parser = positive, allow_negative_numbers = true)]
     pub(crate) chunk: Option<usize>,
 }
 

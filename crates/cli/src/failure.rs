@@ -7,6 +7,8 @@ use std::process::ExitCode;
 
 use anyhow::Error;
 
+use crate::output;
+
 /// A request that can't be meant: exit status 2.
 #[derive(Debug)]
 pub(crate) struct Usage(pub(crate) String);
@@ -41,7 +43,10 @@ pub(crate) fn report(result: Result<(), Error>) -> ExitCode {
     if error.is::<Interrupted>() {
         return ExitCode::from(130);
     }
-    let mut message = format!("error: {error}");
+    // Everything that reads says what it read: an error of input and output alone is of standard output.
+    let bare = error.is::<io::Error>() && error.chain().count() == 1;
+    let place = if bare { "cannot write to standard output: " } else { "" };
+    let mut message = format!("error: {place}{error}");
     let mut last = error.to_string();
     for cause in error.chain().skip(1).map(ToString::to_string) {
         // Some errors repeat their cause in their own text.
@@ -51,6 +56,6 @@ pub(crate) fn report(result: Result<(), Error>) -> ExitCode {
             last = cause;
         }
     }
-    eprintln!("{message}");
+    output::note(&output::plain(&message));
     ExitCode::from(if error.is::<Usage>() { 2 } else { 1 })
 }

@@ -20,7 +20,7 @@ pub(crate) fn open(args: &ModelArgs, context: Option<usize>) -> Result<Engine> {
     let path = args.model.display().to_string();
     let engine = Engine::open(&args.model, args.options(context)).map_err(|e| {
         if matches!(e, EngineError::BadContext { .. }) {
-            return Usage(format!("--context: {e}")).into();
+            return Usage(e.to_string()).into();
         }
         // Errors of the reader name the file; those of the model don't.
         let named = e.to_string().contains(&path);
@@ -28,7 +28,9 @@ pub(crate) fn open(args: &ModelArgs, context: Option<usize>) -> Result<Engine> {
     })?;
     let trained = engine.spec().context_length;
     if context.is_some_and(|context| context > trained) {
-        eprintln!("warning: the model was trained for {trained} positions: beyond them it may talk nonsense");
+        output::note(&format!(
+            "warning: the model was trained for {trained} positions: beyond them it may talk nonsense"
+        ));
     }
     Ok(engine)
 }

@@ -4,6 +4,9 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
+/// Bytes of a message that are shown.
+const LONGEST_MESSAGE: usize = 4000;
+
 /// Prints `value` as indented JSON and a line end.
 pub(crate) fn json(value: &impl Serialize) -> io::Result<()> {
     let mut out = io::stdout().lock();
@@ -14,6 +17,27 @@ pub(crate) fn json(value: &impl Serialize) -> io::Result<()> {
 /// Prints a line.
 pub(crate) fn line(text: &str) -> io::Result<()> {
     writeln!(io::stdout().lock(), "{text}")
+}
+
+/// Prints a line on standard error; where nobody can read it, that is no failure of the command.
+pub(crate) fn note(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+/// A message that may quote a file, fit for a terminal: control characters escaped, and the middle of an endless one left
+/// out.
+pub(crate) fn plain(text: &str) -> String {
+    let (mut start, mut end) = (text.len(), text.len());
+    if text.len() > LONGEST_MESSAGE {
+        let boundary = |at: usize| (0..=at).rev().find(|&i| text.is_char_boundary(i)).unwrap_or(0);
+        (start, end) = (boundary(LONGEST_MESSAGE / 2), boundary(text.len() - LONGEST_MESSAGE / 2));
+    }
+    let gap = if start < end { " … " } else { "" };
+    let mut out = String::with_capacity(text.len().min(LONGEST_MESSAGE));
+    for c in [&text[..start], gap, &text[end..]].into_iter().flat_map(str::chars) {
+        if c.is_control() && c != '\n' { out.extend(c.escape_default()) } else { out.push(c) }
+    }
+    out
 }
 
 /// Bytes for people: `98.4 MB`.
@@ -45,6 +69,17 @@ pub(crate) fn count(n: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn messages_keep_lines_and_lose_control_characters_and_length() {
+        assert_eq!(plain("a\n\u{1b}[2Jé"), "a\n\\u{1b}[2Jé");
+        let long = plain(&format!("start{}end", "é".repeat(100_000)));
+        assert!(
+            long.len() < 5000 && long.starts_with("start") && long.contains('…') && long.ends_with("end")
+        );
+        let edge = "x".repeat(LONGEST_MESSAGE);
+        assert_eq!(plain(&edge), edge);
+    }
 
     #[test]
     fn sizes_and_counts_read_well() {

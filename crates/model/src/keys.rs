@@ -4,7 +4,7 @@
 
 use std::fmt::Display;
 
-use turbospark_format::Metadata;
+use turbospark_format::{Metadata, Value};
 
 use crate::ModelError;
 
@@ -65,6 +65,19 @@ impl<'a> Keys<'a> {
 
     pub(crate) fn usize(&self, key: &str) -> Result<Option<usize>, ModelError> {
         Ok(self.metadata.usize(&self.full(key))?)
+    }
+
+    /// Refuses a list of tokens that is not one piece for each of `n_vocab` rows; a file may have none.
+    pub(crate) fn check_vocabulary(&self, n_vocab: usize) -> Result<(), ModelError> {
+        let key = "tokenizer.ggml.tokens";
+        match self.metadata.get(key) {
+            Some(Value::Array(tokens)) if tokens.len() != n_vocab => Err(ModelError::BadKey {
+                key: key.to_owned(),
+                found: format!("a list of {} tokens", tokens.len()),
+                expected: format!("{n_vocab}, one for each row of the embedding"),
+            }),
+            _ => Ok(()),
+        }
     }
 
     // By value, so that callers can pass literals and formatted strings alike.

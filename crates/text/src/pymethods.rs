@@ -3,7 +3,10 @@
 //!
 //! Invariant: a method or filter that is not implemented is an error, never a silent nothing.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    cell::Cell,
+    sync::{Arc, Mutex},
+};
 
 use minijinja::{
     Environment, Error, ErrorKind, State,
@@ -33,7 +36,8 @@ impl Object for Dict {
     }
 
     fn render(self: &Arc<Self>, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&pyvalue::repr(&Value::from_dyn_object(Arc::clone(self))))
+        let text = pyvalue::repr(&Value::from_dyn_object(Arc::clone(self))).map_err(|_| std::fmt::Error)?;
+        f.write_str(&text)
     }
 
     fn call_method(self: &Arc<Self>, _: &State<'_, '_>, name: &str, args: &[Value]) -> Result<Value, Error> {
@@ -71,10 +75,26 @@ pub(crate) fn from_json(json: &serde_json::Value) -> Value {
     }
 }
 
+/// Columns that `indent` and `format` pad to at the most.
+const MAX_WIDTH: usize = 1000;
+
+thread_local! {
+    /// Bytes printed by the rendering that runs on this thread, those kept in variables included.
+    static PRINTED: Cell<usize> = const { Cell::new(0) };
+}
+
 /// Puts Python's ways into an environment.
 pub(crate) fn install(env: &mut Environment<'_>) {
     env.set_formatter(|out, _, value| {
-        out.write_str(&pyvalue::str(value)).map_err(|e| Error::new(ErrorKind::WriteFailure, e.to_string()))
+        let text = pyvalue::str(value)?;
+        PRINTED.with(|printed| {
+            printed.set(printed.get().saturating_add(text.len()));
+            match printed.get() <= pyvalue::MAX_BYTES {
+                true => Ok(()),
+                false => Err(Error::new(ErrorKind::InvalidOperation, "the template prints without end")),
+            }
+        })?;
+        out.write_str(&text).map_err(|e| Error::new(ErrorKind::WriteFailure, e.to_string()))
     });
     env.set_unknown_method_callback(|state, value, method, args| match value.as_str() {
         Some(text) => string_method(text, method, args).unwrap_or_else(|| {
@@ -88,11 +108,16 @@ pub(crate) fn install(env: &mut Environment<'_>) {
     env.add_filter("string", |value: &Value| pyvalue::str(value));
     // Jinja's own takes any value by its Python text.
     env.add_filter("trim", |value: &Value, characters: Option<String>| {
-        let text = pyvalue::str(value);
-        match characters {
+        let text = pyvalue::str(value)?;
+        Ok::<_, Error>(match characters {
             Some(set) => text.trim_matches(|c| set.contains(c)).to_owned(),
             None => text.trim().to_owned(),
-        }
+        })
+    });
+    env.add_filter("indent", indent);
+    env.add_filter("format", |state: &State<'_, '_>, text: &Value, values: Rest<Value>| {
+        check_widths(text.as_str().unwrap_or_default())?;
+        minijinja::filters::format(state, text, values)
     });
     // In Python a string is a sequence of characters, and a dictionary has a length and takes subscripts.
     env.add_test("iterable", |v: &Value| {
@@ -109,13 +134,60 @@ pub(crate) fn functions(now: i64, refused: Arc<Mutex<Option<String>>>) -> [(&'st
         clock::strftime(now, format).map_err(|e| Error::new(ErrorKind::InvalidOperation, e))
     });
     let raise = Value::from_function(move |message: &Value| -> Result<Value, Error> {
-        let message = pyvalue::str(message);
+        let message = pyvalue::str(message)?;
         if let Ok(mut refused) = refused.lock() {
             *refused = Some(message.clone());
         }
         Err(Error::new(ErrorKind::InvalidOperation, message))
     });
     [("strftime_now", strftime), ("raise_exception", raise)]
+}
+
+/// Jinja's `indent`, for widths that a text can have.
+// By value: a filter's last argument takes the named ones.
+#[allow(clippy::needless_pass_by_value)]
+fn indent(
+    text: &str,
+    width: Option<usize>,
+    first: Option<bool>,
+    blank: Option<bool>,
+    kwargs: Kwargs,
+) -> Result<String, Error> {
+    let width = width.map_or_else(|| kwargs.get::<Option<usize>>("width"), |n| Ok(Some(n)))?.unwrap_or(4);
+    let first = first.map_or_else(|| kwargs.get::<Option<bool>>("first"), |x| Ok(Some(x)))?.unwrap_or(false);
+    let blank = blank.map_or_else(|| kwargs.get::<Option<bool>>("blank"), |x| Ok(Some(x)))?.unwrap_or(false);
+    kwargs.assert_all_used()?;
+    if width > MAX_WIDTH {
+        return Err(too_wide("indent"));
+    }
+    let margin = " ".repeat(width);
+    let mut out = String::new();
+    for (i, line) in text.strip_suffix('\n').unwrap_or(text).split('\n').enumerate() {
+        out.push_str(if i > 0 { "\n" } else { "" });
+        if if i == 0 { first } else { blank || !line.is_empty() } {
+            out.push_str(&margin);
+        }
+        out.push_str(line);
+    }
+    Ok(out)
+}
+
+/// Refuses `%` fields of absurd widths and precisions.
+fn check_widths(format: &str) -> Result<(), Error> {
+    for field in format.split('%').skip(1) {
+        let end =
+            field.find(|c| !matches!(c, '-' | '+' | ' ' | '#' | '.' | '0'..='9')).unwrap_or(field.len());
+        let wide = |digits: &str| digits.parse::<usize>().map_or(!digits.is_empty(), |n| n > MAX_WIDTH);
+        if field[..end].split(|c: char| !c.is_ascii_digit()).any(wide) {
+            return Err(too_wide("format"));
+        }
+    }
+    Ok(())
+}
+
+fn too_wide(filter: &str) -> Error {
+    let message = format!("{filter}: widths of more than {MAX_WIDTH} are not supported");
+    Error::new(ErrorKind::InvalidOperation, message)
 }
 
 fn tojson(value: &Value, indent: Option<Value>, kwargs: &Kwargs) -> Result<String, Error> {
@@ -161,7 +233,7 @@ fn string_method(text: &str, method: &str, args: &[Value]) -> Option<Result<Valu
         }),
         "rsplit" => from_args::<(String, Option<usize>)>(args).map(|(separator, limit)| {
             let mut parts: Vec<String> = match limit {
-                Some(n) => text.rsplitn(n + 1, separator.as_str()).map(str::to_owned).collect(),
+                Some(n) => text.rsplitn(n.saturating_add(1), separator.as_str()).map(str::to_owned).collect(),
                 None => text.rsplit(separator.as_str()).map(str::to_owned).collect(),
             };
             parts.reverse();
@@ -198,7 +270,7 @@ fn format(text: &str, values: &[Value]) -> Result<Value, Error> {
         } else {
             field.parse::<usize>().map_err(|_| fail("only {} and {0} are implemented"))?
         };
-        out.push_str(&pyvalue::str(values.get(index).ok_or_else(|| fail("too few arguments"))?));
+        out.push_str(&pyvalue::str(values.get(index).ok_or_else(|| fail("too few arguments"))?)?);
         rest = after;
     }
     out.push_str(rest);

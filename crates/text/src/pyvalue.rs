@@ -4,7 +4,15 @@
 
 use std::fmt::Write;
 
-use minijinja::value::{Value, ValueKind};
+use minijinja::{
+    Error, ErrorKind,
+    value::{Value, ValueKind},
+};
+
+/// Values in values that are printed: a template can make a value that holds itself.
+const MAX_DEPTH: usize = 200;
+/// Bytes that one value is printed as, and that one rendering prints: far beyond any prompt that a context holds.
+pub(crate) const MAX_BYTES: usize = 64 << 20;
 
 /// How `json.dumps` lays a value out.
 pub(crate) struct JsonStyle {
@@ -28,46 +36,71 @@ impl Default for JsonStyle {
 }
 
 /// `str(value)`.
-pub(crate) fn str(value: &Value) -> String {
+pub(crate) fn str(value: &Value) -> Result<String, Error> {
     match value.as_str() {
-        Some(s) => s.to_owned(),
-        None if value.is_undefined() => String::new(),
+        Some(s) => Ok(s.to_owned()),
+        None if value.is_undefined() => Ok(String::new()),
         None => repr(value),
     }
 }
 
 /// `repr(value)`.
-pub(crate) fn repr(value: &Value) -> String {
+pub(crate) fn repr(value: &Value) -> Result<String, Error> {
+    let mut out = String::new();
+    write_repr(value, 0, &mut out)?;
+    Ok(out)
+}
+
+fn write_repr(value: &Value, depth: usize, out: &mut String) -> Result<(), Error> {
+    check_size(depth, out)?;
     match value.kind() {
-        ValueKind::None | ValueKind::Undefined => "None".to_owned(),
-        ValueKind::Bool => if value.is_true() { "True" } else { "False" }.to_owned(),
-        ValueKind::Number => number(value),
-        ValueKind::String => quote(value.as_str().unwrap_or_default()),
+        ValueKind::None | ValueKind::Undefined => out.push_str("None"),
+        ValueKind::Bool => out.push_str(if value.is_true() { "True" } else { "False" }),
+        ValueKind::Number => out.push_str(&number(value)),
+        ValueKind::String => out.push_str(&quote(value.as_str().unwrap_or_default())),
         ValueKind::Seq | ValueKind::Iterable => {
-            let items: Vec<_> = value.try_iter().into_iter().flatten().map(|v| repr(&v)).collect();
-            format!("[{}]", items.join(", "))
+            out.push('[');
+            for (i, item) in value.try_iter().into_iter().flatten().enumerate() {
+                out.push_str(if i > 0 { ", " } else { "" });
+                write_repr(&item, depth + 1, out)?;
+            }
+            out.push(']');
         }
         ValueKind::Map => {
-            let items: Vec<_> = entries(value).map(|(k, v)| format!("{}: {}", repr(&k), repr(&v))).collect();
-            format!("{{{}}}", items.join(", "))
+            out.push('{');
+            for (i, (key, item)) in entries(value).enumerate() {
+                out.push_str(if i > 0 { ", " } else { "" });
+                write_repr(&key, depth + 1, out)?;
+                out.push_str(": ");
+                write_repr(&item, depth + 1, out)?;
+            }
+            out.push('}');
         }
-        _ => value.to_string(),
+        _ => out.push_str(&value.to_string()),
     }
+    Ok(())
+}
+
+fn check_size(depth: usize, out: &str) -> Result<(), Error> {
+    let fail = |what| Err(Error::new(ErrorKind::InvalidOperation, what));
+    if depth > MAX_DEPTH {
+        return fail(format!("a value nested more than {MAX_DEPTH} deep can't be printed"));
+    }
+    if out.len() > MAX_BYTES {
+        return fail(format!("a value is printed as more than {MAX_BYTES} bytes"));
+    }
+    Ok(())
 }
 
 /// `json.dumps(value)`.
-pub(crate) fn json(value: &Value, style: &JsonStyle) -> Result<String, minijinja::Error> {
+pub(crate) fn json(value: &Value, style: &JsonStyle) -> Result<String, Error> {
     let mut out = String::new();
     write_json(value, style, 0, &mut out)?;
     Ok(out)
 }
 
-fn write_json(
-    value: &Value,
-    style: &JsonStyle,
-    depth: usize,
-    out: &mut String,
-) -> Result<(), minijinja::Error> {
+fn write_json(value: &Value, style: &JsonStyle, depth: usize, out: &mut String) -> Result<(), Error> {
+    check_size(depth, out)?;
     match value.kind() {
         ValueKind::None => out.push_str("null"),
         ValueKind::Bool => out.push_str(if value.is_true() { "true" } else { "false" }),
@@ -82,10 +115,12 @@ fn write_json(
         ValueKind::Map => {
             let mut items: Vec<_> = entries(value).collect();
             if style.sort_keys {
-                items.sort_by_key(|(key, _)| str(key));
+                items.sort_by_cached_key(|(key, _)| {
+                    key.as_str().map_or_else(|| key.to_string(), str::to_owned)
+                });
             }
             write_items(&items, ['{', '}'], style, depth, out, |(key, item), out| {
-                let key = if key.kind() == ValueKind::String { str(key) } else { json(key, style)? };
+                let key = if key.kind() == ValueKind::String { str(key)? } else { json(key, style)? };
                 write_json_string(&key, style.ensure_ascii, out);
                 out.push_str(&style.key_separator);
                 write_json(item, style, depth + 1, out)
@@ -93,7 +128,7 @@ fn write_json(
         }
         kind => {
             let message = format!("tojson: a value of type {kind} is not JSON");
-            return Err(minijinja::Error::new(minijinja::ErrorKind::InvalidOperation, message));
+            return Err(Error::new(ErrorKind::InvalidOperation, message));
         }
     }
     Ok(())
@@ -105,8 +140,8 @@ fn write_items<T>(
     style: &JsonStyle,
     depth: usize,
     out: &mut String,
-    mut write: impl FnMut(&T, &mut String) -> Result<(), minijinja::Error>,
-) -> Result<(), minijinja::Error> {
+    mut write: impl FnMut(&T, &mut String) -> Result<(), Error>,
+) -> Result<(), Error> {
     let line = |depth: usize, out: &mut String| {
         if let Some(indent) = &style.indent {
             out.push('\n');
@@ -231,7 +266,7 @@ mod tests {
     fn reprs_are_pythons() {
         let value =
             Value::from_serialize(serde_json::json!({"a": [true, null, "it's", "q\"", 1.5], "b": {}}));
-        assert_eq!(repr(&value), r#"{'a': [True, None, "it's", 'q"', 1.5], 'b': {}}"#);
+        assert_eq!(repr(&value).unwrap(), r#"{'a': [True, None, "it's", 'q"', 1.5], 'b': {}}"#);
     }
 
     #[test]

@@ -17,6 +17,13 @@ const KEY: &str = "tokenizer.chat_template";
 /// Steps that one rendering may take: far beyond any conversation, and an end for a template that would never stop.
 const FUEL: u64 = 20_000_000;
 
+/// Bytes of a template's source, several times what the longest published ones have.
+const MAX_SOURCE: usize = 128 << 10;
+
+/// Address space for the stack of parsing and rendering, taken as it is used. Both recurse, and how deep is the template's
+/// choice: a chain of as many filters as `MAX_SOURCE` holds, lists in lists until the fuel is spent.
+const STACK: usize = 512 << 20;
+
 /// One message of a conversation. All fields pass to the template as they are.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Message {
@@ -113,6 +120,10 @@ impl ChatTemplate {
     }
 
     fn compile(source: &str, tool_use: Option<&str>) -> Result<ChatTemplate, TextError> {
+        if let Some(long) = [Some(source), tool_use].into_iter().flatten().find(|s| s.len() > MAX_SOURCE) {
+            let reason = format!("the template has {} bytes, at most {MAX_SOURCE} are supported", long.len());
+            return Err(TextError::Template { line: 0, source_line: String::new(), reason });
+        }
         let mut env = Environment::new();
         env.set_trim_blocks(true);
         env.set_lstrip_blocks(true);
@@ -121,7 +132,8 @@ impl ChatTemplate {
         for (name, source) in [("chat", Some(source)), ("tool_use", tool_use)] {
             if let Some(source) = source {
                 let plain = without_generation_tags(source);
-                env.add_template_owned(name, plain).map_err(|e| template_error(source, &e))?;
+                on_deep_stack(|| env.add_template_owned(name, plain))?
+                    .map_err(|e| template_error(source, &e))?;
             }
         }
         let tool_use = tool_use.map(str::to_owned);
@@ -177,12 +189,24 @@ impl ChatTemplate {
             _ => ("chat", &self.source),
         };
         let template = self.env.get_template(name).map_err(|e| template_error(source, &e))?;
-        let rendered = template.render(context.into_iter().collect::<Value>());
+        // The context is dropped on the deep stack too: a template may have hung anything into it.
+        let rendered = on_deep_stack(|| template.render(context.into_iter().collect::<Value>()))?;
         rendered.map_err(|error| match refused.lock().ok().and_then(|mut r| r.take()) {
             Some(message) => TextError::Refused { message },
             None => template_error(source, &error),
         })
     }
+}
+
+/// Runs `work` on a thread whose stack holds what a template may ask for.
+fn on_deep_stack<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, TextError> {
+    let fail = |reason: String| TextError::Template { line: 0, source_line: String::new(), reason };
+    std::thread::scope(|scope| {
+        let builder = std::thread::Builder::new().name("template".to_owned()).stack_size(STACK);
+        let thread = builder.spawn_scoped(scope, work);
+        let thread = thread.map_err(|e| fail(format!("no thread can be started to render it: {e}")))?;
+        thread.join().map_err(|_| fail("the renderer failed".to_owned()))
+    })
 }
 
 fn template_error(source: &str, error: &minijinja::Error) -> TextError {
@@ -303,6 +327,49 @@ mod tests {
     fn a_template_that_never_ends_is_stopped() {
         let source = "{% for a in range(99999) %}{% for b in range(99999) %}{% for c in range(99999) %}{% endfor %}{% endfor %}{% endfor %}";
         assert!(render(source, &user("x")).is_err());
+    }
+
+    #[test]
+    fn a_template_cannot_exhaust_the_stack() {
+        for source in [
+            format!("{{{{ {}1 }}}}", "not ".repeat(32_000)),
+            format!("{{{{ 1{} }}}}", "|string".repeat(18_000)),
+            format!("{{{{ 1{} }}}}", "+1".repeat(60_000)),
+            format!("{{{{ x{} }}}}", ".a".repeat(60_000)),
+            "{% set ns = namespace() %}{% set ns.x = ns %}{{ ns }}".to_owned(),
+            "{% set ns = namespace() %}{% set ns.x = ns %}{{ ns|tojson }}".to_owned(),
+            "{% set n = namespace(x=1, y=1) %}{% for i in range(99999) %}{% for j in range(2) %}{% set n.x = [n.x] %}{% set n.y = [n.y] %}{% endfor %}{% endfor %}{{ n.x == n.y }}".to_owned(),
+            "{% set n = namespace(x=1) %}{% for i in range(99999) %}{% set n.x = [n.x] %}{% endfor %}{{ n.x }}".to_owned(),
+        ] {
+            // Either is fine: what counts is that the process goes on.
+            let outcome = render(&source, &user("x"));
+            assert!(matches!(outcome, Ok(_) | Err(TextError::Template { .. })), "{outcome:?}");
+        }
+    }
+
+    #[test]
+    fn a_template_that_prints_without_end_is_stopped() {
+        for source in [
+            "{% set x = 'a' * 100000 %}{% for i in range(99999) %}{{ x }}{% endfor %}",
+            "{% set n = namespace(x='aaaa') %}{% for i in range(40) %}{% set y %}{{ n.x }}{{ n.x }}{% endset %}{% set n.x = y %}{% endfor %}",
+            "{% set n = namespace(x=[1]) %}{% for i in range(40) %}{% set n.x = [n.x, n.x] %}{% endfor %}{{ n.x }}",
+            "{% set n = namespace(x=[1]) %}{% for i in range(40) %}{% set n.x = [n.x, n.x] %}{% endfor %}{{ n.x | tojson }}",
+            "{{ 'a\nb' | indent(2000000000) }}",
+            "{{ '%5000000000d' | format(1) }}",
+            "{{ '%.5000000000f' | format(1) }}",
+        ] {
+            assert!(matches!(render(source, &user("x")), Err(TextError::Template { .. })), "{source}");
+        }
+    }
+
+    #[test]
+    fn indent_and_format_are_jinjas() {
+        assert_eq!(render("{{ 'a\n\nb\n' | indent }}|", &user("x")).unwrap(), "a\n\n    b|");
+        assert_eq!(
+            render("{{ 'a\n\nb' | indent(2, true, blank=true) }}", &user("x")).unwrap(),
+            "  a\n  \n  b"
+        );
+        assert_eq!(render("{{ '%s-%03d' | format('a', 7) }}", &user("x")).unwrap(), "a-007");
     }
 
     #[test]

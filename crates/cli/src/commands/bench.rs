@@ -109,11 +109,17 @@ fn prefill(engine: &Engine, ids: &[u32]) -> Result<()> {
 fn decode(engine: &Engine, first: u32, tokens: usize) -> Result<()> {
     let mut sequence = engine.sequence();
     let mut next = first;
-    for _ in 0..tokens {
+    let mut fine = Ok(());
+    for i in 1..=tokens {
         let fed = [next];
-        engine.feed(&mut sequence, &fed, None, Wanted::Last, |_, logits| next = argmax(logits) as u32)?;
+        engine.feed(&mut sequence, &fed, None, Wanted::Last, |_, logits| {
+            next = argmax(logits) as u32;
+            if i == tokens {
+                fine = check_finite(logits);
+            }
+        })?;
     }
-    Ok(())
+    Ok(fine?)
 }
 
 /// `n` ids of the vocabulary, without special tokens where the file has a tokenizer that tells.

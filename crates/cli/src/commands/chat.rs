@@ -46,7 +46,7 @@ pub(crate) fn chat(args: &ChatArgs) -> Result<()> {
     };
     let mut lines = Lines::open()?;
     if lines.interactive() {
-        eprintln!("{} — /help for help, Ctrl-D to leave", args.model.model.display());
+        output::note(&format!("{} — /help for help, Ctrl-D to leave", args.model.model.display()));
     }
     while let Some(line) = lines.next()? {
         chat.cancel.reset();
@@ -66,7 +66,7 @@ pub(crate) fn chat(args: &ChatArgs) -> Result<()> {
             if !lines.interactive() || error.downcast_ref::<std::io::Error>().is_some_and(closed) {
                 return Err(error);
             }
-            eprintln!("error: {error:#}");
+            output::note(&output::plain(&format!("error: {error:#}")));
         }
     }
     lines.close();
@@ -107,11 +107,11 @@ impl Chat<'_> {
         })?;
         output::line("")?;
         if answer.cancelled {
-            eprintln!("(stopped)");
+            output::note("(stopped)");
         }
         if !self.args.quiet && stderr().is_terminal() {
             let first = answer.stats.time_to_first_token.as_secs_f64();
-            eprintln!("{}", generation::summary(&answer.stats, first));
+            output::note(&generation::summary(&answer.stats, first));
         }
         self.messages.push(Message::new("assistant", answer.text));
         Ok(())
@@ -121,7 +121,7 @@ impl Chat<'_> {
     fn command(&mut self, command: &str) -> Result<bool> {
         let (name, rest) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
         match (name, rest.trim()) {
-            ("help", "") => eprintln!("{HELP}"),
+            ("help", "") => output::note(HELP),
             ("exit" | "quit", "") => return Ok(false),
             ("reset", "") => {
                 self.messages.clear();
@@ -132,7 +132,7 @@ impl Chat<'_> {
             ("save", file) => {
                 let text = serde_json::to_string_pretty(&self.conversation())? + "\n";
                 fs::write(file, text).with_context(|| format!("cannot write {file}"))?;
-                eprintln!("saved to {file}");
+                output::note(&format!("saved to {file}"));
             }
             ("help" | "exit" | "quit" | "reset", _) => {
                 return Err(Usage(format!("/{name} takes nothing after it")).into());
@@ -160,7 +160,7 @@ impl Lines {
         if let Some(path) = history.as_ref().filter(|p| p.exists())
             && let Err(error) = editor.load_history(path)
         {
-            eprintln!("warning: cannot read the history {}: {error}", path.display());
+            output::note(&format!("warning: cannot read the history {}: {error}", path.display()));
         }
         Ok(Lines::Editor { editor, history })
     }
@@ -207,7 +207,7 @@ impl Lines {
             _ => editor.save_history(&path).map_err(|e| e.to_string()),
         };
         if let Err(error) = saved {
-            eprintln!("warning: cannot keep the history in {}: {error}", path.display());
+            output::note(&format!("warning: cannot keep the history in {}: {error}", path.display()));
         }
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use serde_json::json;
 use turbospark_engine::eval::{Perplexity, Reference, divergence, perplexity};
-use turbospark_engine::{Engine, Wanted};
+use turbospark_engine::{Engine, Wanted, check_finite};
 use turbospark_format::{SafeTensors, write_safetensors};
 
 use crate::args::{DivergenceArgs, EvalCommand, LogitsArgs, PerplexityArgs};
@@ -30,8 +30,14 @@ fn logits(args: &LogitsArgs) -> Result<()> {
     let mut rows = Vec::new();
     let chunk = args.chunk.unwrap_or(tokens.len());
     let mut sequence = engine.sequence();
-    engine
-        .feed(&mut sequence, &tokens, Some(chunk), Wanted::All, |_, logits| rows.extend_from_slice(logits))?;
+    let mut fine = Ok(());
+    engine.feed(&mut sequence, &tokens, Some(chunk), Wanted::All, |row, logits| {
+        if fine.is_ok() {
+            fine = check_finite(logits).with_context(|| format!("row {row}"));
+        }
+        rows.extend_from_slice(logits);
+    })?;
+    fine?;
     write_safetensors(&args.out, &[("logits", &[tokens.len(), n_vocab], &rows)])?;
     Ok(())
 }

@@ -1,16 +1,19 @@
 //! `run`: one prompt, one answer.
 
-use std::fs;
+use std::fs::File;
 use std::io::{IsTerminal, Read, stdin, stdout};
 use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use turbospark_engine::Engine;
 use turbospark_text::{Message, Specials};
 
 use crate::args::RunArgs;
 use crate::failure::{Interrupted, Usage};
 use crate::{generation, interrupt, output};
+
+/// Bytes of a prompt that are read.
+const LONGEST_PROMPT: u64 = 64_000_000;
 
 pub(crate) fn run(args: &RunArgs, started: Instant) -> Result<()> {
     let cancel = interrupt::flag()?;
@@ -33,7 +36,7 @@ pub(crate) fn run(args: &RunArgs, started: Instant) -> Result<()> {
         if show_seed {
             line += &format!(" | seed {seed}");
         }
-        eprintln!("{line}");
+        output::note(&line);
     }
     if answer.cancelled { Err(Interrupted.into()) } else { Ok(()) }
 }
@@ -42,25 +45,33 @@ fn prompt_text(args: &RunArgs) -> Result<String> {
     let text = match (&args.prompt, &args.file) {
         (Some(prompt), _) => prompt.clone(),
         (None, Some(path)) => {
-            let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-            less_one_line_end(
-                String::from_utf8(bytes).with_context(|| format!("{} is not UTF-8 text", path.display()))?,
-            )
+            let name = path.display().to_string();
+            prompt_of(File::open(path).with_context(|| format!("cannot read {name}"))?, &name)?
         }
         (None, None) if stdin().is_terminal() => {
             let ways = "give it as an argument, by --file, or on standard input";
             return Err(Usage(format!("there is no prompt: {ways}")).into());
         }
-        (None, None) => {
-            let mut text = String::new();
-            stdin().read_to_string(&mut text).context("cannot read the prompt from standard input")?;
-            less_one_line_end(text)
-        }
+        (None, None) => prompt_of(stdin().lock(), "standard input")?,
     };
     if text.is_empty() && !args.raw {
         return Err(Usage("the prompt is empty: give at least one character".to_owned()).into());
     }
     Ok(text)
+}
+
+/// The text of `source`, which errors call `name`. A source without end is not read to its end.
+fn prompt_of(source: impl Read, name: &str) -> Result<String> {
+    let mut bytes = Vec::new();
+    source
+        .take(LONGEST_PROMPT + 1)
+        .read_to_end(&mut bytes)
+        .with_context(|| format!("cannot read the prompt from {name}"))?;
+    if bytes.len() as u64 > LONGEST_PROMPT {
+        let limit = output::bytes(LONGEST_PROMPT);
+        return Err(anyhow!("the prompt from {name} has more than {limit}: no context holds it, shorten it"));
+    }
+    Ok(less_one_line_end(String::from_utf8(bytes).with_context(|| format!("{name} is not UTF-8 text"))?))
 }
 
 /// Editors and `echo` end a text with a line end that is not meant.

@@ -2,10 +2,10 @@
 
 use std::fs;
 
-use turbospark_format::{Array, Value};
+use turbospark_format::{Array, Gguf, Value};
 
 use crate::support::{
-    arg, fixture, real, rewrite, skipped, small, turbospark, turbospark_with, with_template,
+    arg, command, fixture, real, rewrite, skipped, small, turbospark, turbospark_with, with_template,
 };
 
 #[test]
@@ -94,6 +94,83 @@ fn text_of_a_file_cannot_steer_the_terminal() {
     rewrite(&small(), &path, &[("general.name", Some(evil)), ("general.tags", Some(list))], None);
     let ran = turbospark(&["inspect", arg(&path)]).done();
     assert!(!ran.out.contains('\u{1b}') && ran.out.contains("gone"), "{}", ran.out);
+}
+
+#[test]
+fn a_message_quotes_a_file_without_its_control_characters_and_briefly() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("model.gguf");
+    let evil = Value::String(format!("\u{1b}[2J{}", "x".repeat(100_000)));
+    rewrite(&small(), &path, &[("general.architecture", Some(evil))], None);
+    let ran = turbospark(&["run", arg(&path), "hello"]);
+    ran.refused(1, &["model.gguf", "supported: "]);
+    assert!(!ran.err.contains('\u{1b}') && ran.err.len() < 5000, "{}", ran.err.len());
+}
+
+#[test]
+fn a_vocabulary_of_another_size_than_the_embedding_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("model.gguf");
+    let tokens = Value::Array(Array::String((0..300).map(|i| format!("t{i}")).collect()));
+    rewrite(&small(), &path, &[("tokenizer.ggml.tokens", Some(tokens))], None);
+    turbospark(&["run", arg(&path), "hello"]).refused(1, &["tokenizer.ggml.tokens", "300", "384"]);
+}
+
+#[test]
+fn weights_that_are_no_numbers_are_an_error_everywhere() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, ids, out) =
+        (dir.path().join("model.gguf"), dir.path().join("ids.json"), dir.path().join("out.safetensors"));
+    let mut bytes = fs::read(small()).unwrap();
+    let gguf = Gguf::open(small()).unwrap();
+    let norm = gguf.tensor("output_norm.weight").unwrap();
+    bytes[norm.offset as usize..][..4].copy_from_slice(&f32::NAN.to_le_bytes());
+    fs::write(&path, bytes).unwrap();
+    fs::write(&ids, "[1, 2, 3]").unwrap();
+    let (path, ids, out) = (arg(&path), arg(&ids), arg(&out));
+    for command in [
+        vec!["run", path, "hello"],
+        vec!["bench", path, "-p", "4", "-n", "0"],
+        vec!["bench", path, "-p", "0", "-n", "4"],
+        vec!["eval", "logits", path, "--tokens", ids, "--out", out],
+        vec!["eval", "divergence", path, "--against", arg(&small()), "--tokens", ids],
+    ] {
+        turbospark(&command).refused(1, &["NaN", "weights are damaged"]);
+    }
+    assert!(!std::path::Path::new(out).exists());
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_prompt_without_end_is_not_read_to_its_end() {
+    turbospark(&["run", arg(&small()), "--file", "/dev/zero"]).refused(1, &["/dev/zero", "64.0 MB"]);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_an_error_and_a_full_log_is_none() {
+    let full = || fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let model = small();
+    let run = ["run", arg(&model), "hello", "--greedy", "-n", "3"];
+    let ran = command(&run).stdout(full()).output().unwrap();
+    assert_eq!(ran.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&ran.stderr).contains("standard output: No space left"), "{ran:?}");
+    let ran = command(&run).stderr(full()).output().unwrap();
+    assert_eq!(ran.status.code(), Some(0), "{ran:?}");
+}
+
+#[test]
+fn extreme_penalties_still_choose_tokens() {
+    let model = small();
+    for flags in [
+        &["--repetition-penalty", "1e-45"] as &[&str],
+        &["--repetition-penalty", "3e38"],
+        &["--presence-penalty", "-3e38", "--frequency-penalty", "-3e38"],
+        &["--presence-penalty", "3e38", "--frequency-penalty", "3e38"],
+    ] {
+        let ran = turbospark(&[&["run", arg(&model), "hello", "--seed", "1", "-n", "8"], flags].concat());
+        assert_eq!(ran.status, 0, "{flags:?}: {}", ran.err);
+    }
 }
 
 #[test]

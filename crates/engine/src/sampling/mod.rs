@@ -92,10 +92,12 @@ impl Sampler {
             if seen.generated > 0 {
                 *x -= p.presence_penalty + p.frequency_penalty * seen.generated as f32;
             }
+            // Extreme penalties overflow: an infinity has no place in a distribution.
+            *x = x.clamp(f32::MIN, f32::MAX);
         }
         for &(token, bias) in &p.logit_bias {
             if let Some(x) = logits.get_mut(token as usize) {
-                *x += bias;
+                *x = (*x + bias).min(f32::MAX);
             }
         }
     }

@@ -185,3 +185,23 @@ fn parameters_out_of_range_are_refused_by_name() {
         Err(EngineError::TokenOutOfRange { token: 10, n_vocab: 10 })
     ));
 }
+
+#[test]
+fn penalties_and_biases_that_overflow_still_leave_a_choice() {
+    for (repetition_penalty, penalty, bias) in
+        [(1e-45, 0.0, 0.0), (3e38, 0.0, 0.0), (1.0, -3e38, 3e38), (1.0, 3e38, 3e38), (1.0, 3e38, -3e38)]
+    {
+        let params = SamplingParams {
+            repetition_penalty,
+            presence_penalty: penalty,
+            frequency_penalty: penalty,
+            logit_bias: vec![(1, bias)],
+            ..SamplingParams::default()
+        };
+        let mut sampler = Sampler::new(params, 4).unwrap();
+        sampler.observe_prompt(&[0, 1, 2, 3]);
+        for _ in 0..4 {
+            assert!(sampler.sample(&mut [1.0, -2.0, 0.0, 3e38]).unwrap() < 4);
+        }
+    }
+}

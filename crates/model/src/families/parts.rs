@@ -142,6 +142,7 @@ pub(super) fn embedding(
         _ => keys.count("vocab_size")?.unwrap_or(1),
     };
     let weight = tensors.require(name, &[dims.hidden, n_vocab], Role::Embedding)?;
+    keys.check_vocabulary(n_vocab)?;
     Ok((n_vocab, Embedding { weight, scale }))
 }
 

@@ -1,7 +1,7 @@
 //! A file that makes no model is refused with the key or tensor, what was expected and what was found.
 
 use crate::edits::{Edit, edited};
-use turbospark_format::Value;
+use turbospark_format::{Array, Value};
 
 const LLAMA: &str = "llama-a-f32.gguf";
 
@@ -18,6 +18,11 @@ fn cases() -> Vec<Case> {
         (LLAMA, vec![Unset("general.architecture")], &["general.architecture", "missing"]),
         (LLAMA, vec![Set("general.architecture", text("mamba"))], &["mamba", "gemma3, llama, qwen2, qwen3"]),
         (LLAMA, vec![Set("general.architecture", Value::U32(1))], &["general.architecture"]),
+        (
+            LLAMA,
+            vec![Set("tokenizer.ggml.tokens", Value::Array(Array::String(vec!["a".to_owned(); 383])))],
+            &["tokenizer.ggml.tokens", "383", "384"],
+        ),
         (LLAMA, vec![Unset("llama.block_count")], &["llama.block_count", "missing"]),
         (LLAMA, vec![Unset("llama.embedding_length")], &["llama.embedding_length"]),
         (LLAMA, vec![Unset("llama.feed_forward_length")], &["llama.feed_forward_length"]),
