@@ -75,7 +75,7 @@ fn read_bandwidth(threads: usize, time: Duration) -> f64 {
     let buffer = vec![1_u64; (1 << 30) / 8];
     let pool = Pool::new(threads);
     let part = 1 << 17;
-    best_rate(time, || {
+    rate(time, || {
         pool.run(buffer.len() / part, &|i| {
             // Eight independent sums, so that loads and not additions are the limit.
             let mut sums = [0_u64; 32];
@@ -98,7 +98,7 @@ fn kernel(cpu: &Cpu, ty: BlockType, n: usize, k: usize, m: usize, time: Duration
     let x: Vec<f32> = (0..m * k).map(|i| (i % 17) as f32 * 0.1 - 0.8).collect();
     let mut out = vec![0.0; m * n];
     let mut scratch = MatScratch::default();
-    best_rate(time, || {
+    rate(time, || {
         for data in weights.chunks_exact(bytes) {
             let Some(w) = Mat::new(ty, n, k, data) else { return 0.0 };
             cpu.matmul(&mut scratch, &x, m, &mut [MatJob { w, out: &mut out }]);
@@ -108,14 +108,14 @@ fn kernel(cpu: &Cpu, ty: BlockType, n: usize, k: usize, m: usize, time: Duration
     })
 }
 
-/// The best rate of `work` per second over repeated runs: processors are shared, and the limit is what an
-/// undisturbed run reaches.
-fn best_rate(time: Duration, mut work: impl FnMut() -> f64) -> f64 {
-    let (start, mut best) = (Instant::now(), 0.0_f64);
-    while start.elapsed() < time || best == 0.0 {
+/// The median rate of `work` per second over repeated runs, as the rates that are held against it are medians.
+fn rate(time: Duration, mut work: impl FnMut() -> f64) -> f64 {
+    let (start, mut rates) = (Instant::now(), Vec::new());
+    while start.elapsed() < time || rates.is_empty() {
         let before = Instant::now();
         let done = work();
-        best = best.max(done / before.elapsed().as_secs_f64());
+        rates.push(done / before.elapsed().as_secs_f64());
     }
-    best
+    rates.sort_by(f64::total_cmp);
+    rates[rates.len() / 2]
 }
