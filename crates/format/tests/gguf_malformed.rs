@@ -259,7 +259,10 @@ fn what_is_no_readable_file_is_said_with_its_path() {
         std::fs::set_permissions(&locked, std::fs::Permissions::from_mode(0o000)).unwrap();
         if std::fs::File::open(&locked).is_ok() {
             // Not eprintln: the test runner hides what passing tests print by it.
-            let _ = writeln!(std::io::stderr(), "SKIPPED: unreadable file, because this user may read every file");
+            let _ = writeln!(
+                std::io::stderr(),
+                "SKIPPED: unreadable file, because this user may read every file"
+            );
         } else {
             assert!(message(&locked).starts_with(&format!("cannot open {}", locked.display())));
         }
