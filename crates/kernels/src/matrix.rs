@@ -77,7 +77,7 @@ struct Task {
 }
 
 /// Fewest bytes of weights that a task of a single row reads: enough to hide a ticket's cost.
-const TASK_BYTES: usize = 32 << 10;
+const TASK_BYTES: usize = 8 << 10;
 /// Columns that one tile of a many-row product covers; a multiple of every kernel's width.
 pub(crate) const TILE_COLUMNS: usize = 16;
 
