@@ -2,6 +2,7 @@
 //!
 //! `limits [--threads N] [--seconds S] [--json]` prints the rate at which N threads together read memory (GB/s) and, for
 //! each of a few shapes and formats, the rate of the bare matrix kernel (multiply-adds per second) for one and for many rows.
+#![forbid(unsafe_code)]
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -77,7 +78,7 @@ fn read_bandwidth(threads: usize, time: Duration) -> f64 {
     let part = 1 << 17;
     rate(time, || {
         pool.run(buffer.len() / part, &|i| {
-            // Eight independent sums, so that loads and not additions are the limit.
+            // Independent sums, so that loads and not additions are the limit.
             let mut sums = [0_u64; 32];
             for chunk in buffer[i * part..(i + 1) * part].as_chunks::<32>().0 {
                 sums.iter_mut().zip(chunk).for_each(|(s, v)| *s = s.wrapping_add(*v));

@@ -193,11 +193,12 @@ pub(crate) struct RunArgs {
     /// System message for the chat template
     #[arg(long, value_name = "TEXT", conflicts_with = "raw")]
     pub(crate) system: Option<String>,
-    #[command(flatten)]
-    pub(crate) generation: GenerationArgs,
     /// Leave out the line of statistics on standard error
     #[arg(short, long)]
     pub(crate) quiet: bool,
+    // Last: what comes after it would stand under its heading in the help.
+    #[command(flatten)]
+    pub(crate) generation: GenerationArgs,
 }
 
 #[derive(Args, Debug)]
@@ -207,11 +208,12 @@ pub(crate) struct ChatArgs {
     /// System message
     #[arg(long, value_name = "TEXT")]
     pub(crate) system: Option<String>,
-    #[command(flatten)]
-    pub(crate) generation: GenerationArgs,
     /// Leave out the line of statistics after each answer
     #[arg(short, long)]
     pub(crate) quiet: bool,
+    // Last: what comes after it would stand under its heading in the help.
+    #[command(flatten)]
+    pub(crate) generation: GenerationArgs,
 }
 
 #[derive(Args, Debug)]

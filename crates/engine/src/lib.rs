@@ -40,6 +40,6 @@ pub use engine::{Engine, EngineOptions, Part, Sequence, Wanted};
 pub use error::EngineError;
 pub use forward::Row;
 pub use generate::{FinishReason, GenerateOptions, Generation, GenerationStats, Piece, PromptProgress};
-pub use sampling::{Sampler, SamplingParams, argmax, check_finite};
+pub use sampling::{Sampler, SamplingParams, SplitMix64, argmax, check_finite};
 pub use session::{CancelFlag, Session};
 pub use turbospark_kernels::KvKind;

@@ -2,12 +2,18 @@
 //!
 //! One test, so that the process's peak memory is that of one model at a time.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use turbospark_engine::{Engine, EngineOptions, GenerateOptions, SamplingParams, Wanted};
 
 const TEXT: &str = "The quick brown fox jumps over the lazy dog, and the dog, who had been asleep in the sun since the \
                     early morning, did not so much as open an eye to see what had passed over its head.";
+
+/// Says that something is skipped, also where the test runner hides what passing tests print.
+fn skipped(why: &str) {
+    let _ = writeln!(std::io::stderr(), "SKIPPED: {why}");
+}
 
 /// Models in `models/`, smallest first: the peak of a process never falls.
 fn models() -> Vec<PathBuf> {
@@ -44,7 +50,7 @@ fn last_logits(engine: &Engine, tokens: &[u32], chunk: usize) -> Vec<u32> {
 fn real_models_keep_bits_text_and_memory() {
     let models = models();
     if models.is_empty() {
-        eprintln!("SKIPPED: no GGUF in models/; tools/fetch-models brings two");
+        skipped("no GGUF in models/; tools/fetch-models brings two");
     }
     for path in models {
         let name = path.display();
@@ -84,7 +90,7 @@ fn real_models_keep_bits_text_and_memory() {
         let bound = files + 5 * engine.kv_bytes(long.len()) + (100 << 20);
         match peak_memory() {
             Some(peak) => assert!(peak <= bound, "{name}: peak {peak} bytes, bound {bound}"),
-            None => eprintln!("SKIPPED: this system doesn't say what memory a process took at most"),
+            None => skipped("this system doesn't say what memory a process took at most"),
         }
     }
 }

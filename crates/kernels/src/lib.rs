@@ -28,5 +28,4 @@ pub use cpu::{Cpu, Isa, default_threads};
 pub use kv::{KvKind, KvLayer};
 pub use matrix::{Mat, MatJob, MatScratch};
 pub use pool::Pool;
-pub use quantized::QuantRows;
 pub use rope::{Pairing, RopeRows};

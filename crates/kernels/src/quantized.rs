@@ -12,7 +12,7 @@ pub(crate) const BLOCK: usize = 32;
 
 /// Rows of activations, quantised. `[m, k]` codes with `k / 32` blocks a row.
 #[derive(Default)]
-pub struct QuantRows {
+pub(crate) struct QuantRows {
     pub(crate) m: usize,
     pub(crate) k: usize,
     /// `[m, k]` codes in -127..=127.

@@ -10,7 +10,7 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let gguf = turbospark_format::Gguf::open("model.gguf")?;
 //! let spec = turbospark_model::ModelSpec::from_gguf(&gguf)?;
-//! println!("{} layers of {} heads", spec.layers.len(), spec.architecture);
+//! println!("{}: {} layers of width {}", spec.architecture, spec.layers.len(), spec.hidden);
 //! # Ok(()) }
 //! ```
 #![forbid(unsafe_code)]

@@ -1,7 +1,5 @@
 //! Tokenizers from strangers: each fault is an error that names the key, never a panic.
 
-#![allow(missing_docs)]
-
 use turbospark_format::{Array, Metadata, Value};
 use turbospark_text::{Specials, TextError, Tokenizer};
 

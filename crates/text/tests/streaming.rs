@@ -1,7 +1,5 @@
 //! Streamed text is the whole text, however tokens cut it, and byte-level vocabularies lose nothing.
 
-#![allow(missing_docs)]
-
 #[path = "support/convert.rs"]
 mod convert;
 mod support;

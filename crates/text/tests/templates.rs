@@ -2,8 +2,6 @@
 //!
 //! The expected texts come from `tools/fixtures/text_templates.py`; where the reference raises, rendering must fail.
 
-#![allow(missing_docs)]
-
 mod support;
 
 use serde_json::{Map, Value as Json};

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 use serde::Serialize;
-use turbospark_engine::{Engine, Wanted, argmax, check_finite};
+use turbospark_engine::{Engine, SplitMix64, Wanted, argmax, check_finite};
 
 use crate::args::BenchArgs;
 use crate::failure::Usage;
@@ -128,18 +128,10 @@ fn random_ids(engine: &Engine, n: usize) -> Vec<u32> {
     let tokenizer = engine.tokenizer().ok();
     let usable: Vec<u32> =
         (0..n_vocab as u32).filter(|&id| tokenizer.is_none_or(|t| !t.is_special(id))).collect();
-    let mut state = SEED;
-    let mut draw = || {
-        // SplitMix64 (Steele, Lea and Flood 2014).
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut x = state;
-        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        x ^ (x >> 31)
-    };
+    let mut random = SplitMix64::new(SEED);
     // A vocabulary of nothing but special tokens still has ids to feed.
-    let pick = |x: u64| usable.get(x as usize % usable.len().max(1)).copied().unwrap_or_default();
-    (0..n).map(|_| pick(draw())).collect()
+    let mut draw = || usable.get(random.below(usable.len() as u64) as usize).copied().unwrap_or_default();
+    (0..n).map(|_| draw()).collect()
 }
 
 fn summarise(phase: Phase, tokens: usize, mut rates: Vec<f64>) -> Measured {

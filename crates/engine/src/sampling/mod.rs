@@ -12,11 +12,11 @@ mod random;
 mod select;
 
 pub use params::SamplingParams;
+pub use random::SplitMix64;
 
 use std::collections::HashMap;
 
 use crate::EngineError;
-use random::SplitMix64;
 
 /// Logits that are compared or summed side by side.
 const LANES: usize = 16;

@@ -1,11 +1,12 @@
 //! Random numbers and an exponential that are the same on every platform.
 
-/// SplitMix64 (Steele, Lea and Flood 2014).
+/// The generator that the sampler draws from: SplitMix64 (Steele, Lea and Flood 2014).
 #[derive(Debug, Clone)]
-pub(super) struct SplitMix64(u64);
+pub struct SplitMix64(u64);
 
 impl SplitMix64 {
-    pub(super) fn new(seed: u64) -> Self {
+    /// The sequence that `seed` starts.
+    pub fn new(seed: u64) -> Self {
         SplitMix64(seed)
     }
 
@@ -18,7 +19,7 @@ impl SplitMix64 {
     }
 
     /// Uniform in `0..bound`, to within `bound / 2^64`.
-    pub(super) fn below(&mut self, bound: u64) -> u64 {
+    pub fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
     }
 }

@@ -69,8 +69,10 @@ proptest! {
         for (id, count) in &counts {
             prop_assert!(expected.contains_key(id), "token {id} was cut and drawn");
             let (p, n) = (expected[id], f64::from(draws));
-            let sigma = (p * (1.0 - p) / n).sqrt().max(1.0 / n);
-            prop_assert!((f64::from(*count) / n - p).abs() < 7.0 * sigma, "token {id}: {count} of {n}, p {p}");
+            let sigma = (p * (1.0 - p) / n).sqrt();
+            // Counts of rare tokens are Poisson's, with a heavier tail than sigma tells.
+            let bound = 7.0 * sigma + 8.0 / n;
+            prop_assert!((f64::from(*count) / n - p).abs() < bound, "token {id}: {count} of {n}, p {p}");
         }
         // A token that should come 50 times of 2000 is not left out.
         for (id, p) in expected {
