@@ -90,7 +90,7 @@ struct Task {
 /// Most bytes that an idle thread fetches ahead: well within a second-level cache.
 const FETCH_BYTES: usize = 128 << 10;
 /// Most tasks a thread that a product of a single row is cut into.
-const TASKS: usize = 64;
+const TASKS: usize = 128;
 /// Fewest bytes of weights that such a task reads: enough to hide the cost of taking it.
 const TASK_BYTES: usize = 8 << 10;
 /// Columns that one tile of a many-row product covers; a multiple of every kernel's width.
@@ -118,13 +118,17 @@ impl Cpu {
         let tasks = self.tasks(&mats, m);
         let outs: Vec<(Mat<'_>, SharedMut<f32>)> =
             jobs.iter_mut().map(|j| (j.w, SharedMut::new(j.out))).collect();
-        self.pool.run_shares(tasks.len(), &|i, share| {
-            let Task { job, start, end } = tasks[i];
-            let (w, out) = &outs[job];
-            // The rows of this matrix that the same thread will probably read next.
-            let until = tasks[i..share.end].iter().take_while(|t| t.job == job).last().map_or(end, |t| t.end);
-            let span = Span { start, end, until, first: i == share.start };
-            self.columns(w, x, rows, m, span, out);
+        self.pool.run_shares(tasks.len(), &|part, place| {
+            let mut first = place.first;
+            // A single row's tasks are merged as far as they lie in one matrix; a tile is always one task.
+            for run in tasks[part.clone()].chunk_by(|a, b| m == 1 && a.job == b.job) {
+                let (job, start, end) = (run[0].job, run[0].start, run[run.len() - 1].end);
+                let (w, out) = &outs[job];
+                let ahead = tasks[part.start..place.until].iter().take_while(|t| t.job <= job).last();
+                let until = ahead.filter(|t| t.job == job).map_or(end, |t| t.end);
+                self.columns(w, x, rows, m, Span { start, end, until, first }, out);
+                first = true;
+            }
         });
     }
 

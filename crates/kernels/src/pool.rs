@@ -1,7 +1,7 @@
 //! A thread pool for regions that last microseconds.
 //!
 //! A region is `tasks` calls of one closure. Each thread owns an even share of consecutive tasks and takes them in order, so
-//! that what it reads is sequential; who has finished takes tasks of the others. A thread that was descheduled by the
+//! that what it reads is sequential; who has finished takes tasks from the far ends of the others' shares. A thread that was descheduled by the
 //! operating system delays nobody: the others take its share, and a region ends when its tasks are done, not when every
 //! thread has looked in. Idle workers spin for a moment, since the next region usually starts at once, then park.
 
@@ -18,7 +18,16 @@ const MASK: u64 = (1 << BITS) - 1;
 /// Looks at the region's number before an idle worker parks: some hundred microseconds.
 const SPINS: u32 = 20_000;
 
-type Task<'a> = dyn Fn(usize, Range<usize>) + Sync + 'a;
+type Task<'a> = dyn Fn(Range<usize>, Place) + Sync + 'a;
+
+/// Where tasks stand among those that their thread runs.
+#[derive(Clone, Copy)]
+pub(crate) struct Place {
+    /// The thread will probably go on with the tasks up to this one.
+    pub(crate) until: usize,
+    /// Whether the thread does not come from the task before them.
+    pub(crate) first: bool,
+}
 
 /// What one thread writes often, on lines of its own.
 #[repr(align(128))]
@@ -37,8 +46,6 @@ struct Shared {
     /// What each worker fetches into its cache while it has no task: address and length.
     wanted: Vec<Line<(AtomicPtr<u8>, AtomicUsize)>>,
     task: UnsafeCell<Option<*const Task<'static>>>,
-    /// Tasks of the open region, for the bounds of a share.
-    tasks: AtomicUsize,
 }
 
 // SAFETY: `task` is written only by the thread that opens a region, while no task is to be had, and read only by
@@ -59,27 +66,19 @@ impl Shared {
         let threads = self.cursors.len();
         let mut finished = 0;
         for owner in (index..threads).chain(0..index) {
-            let cursor = &self.cursors[owner].0;
-            loop {
-                let seen = cursor.load(Ordering::Acquire);
-                if seen & MASK >= (seen >> BITS) & MASK {
-                    break;
-                }
-                let mine = cursor.fetch_add(1, Ordering::AcqRel);
-                let (next, end) = (mine & MASK, (mine >> BITS) & MASK);
-                if next >= end {
-                    break;
-                }
-                // SAFETY: this task belongs to an open region, which can't close before `done` counts it, so the
+            let mut first = true;
+            while let Some((tasks, end)) = take(&self.cursors[owner].0, owner == index) {
+                let until = if owner == index { end } else { tasks.end };
+                finished += tasks.len() as u32;
+                // SAFETY: these tasks belong to an open region, which can't close before `done` counts them, so the
                 // closure that the region's opener stored is alive and is not replaced meanwhile.
-                let task = unsafe { (*self.task.get()).map(|t| &*t) };
-                let share = self.share(owner, self.tasks.load(Ordering::Relaxed));
-                if let Some(task) = task
-                    && catch_unwind(AssertUnwindSafe(|| task(next as usize, share))).is_err()
+                let closure = unsafe { (*self.task.get()).map(|t| &*t) };
+                if let Some(closure) = closure
+                    && catch_unwind(AssertUnwindSafe(|| closure(tasks, Place { until, first }))).is_err()
                 {
                     self.panicked.store(true, Ordering::Release);
                 }
-                finished += 1;
+                first = owner != index;
             }
         }
         if finished > 0 {
@@ -126,6 +125,27 @@ impl Shared {
     }
 }
 
+/// Takes the next tasks of a share, or for another thread than its owner the last ones: a quarter of what is left, so that there
+/// are few takings and yet the threads finish together. With them comes the share's end.
+fn take(cursor: &AtomicU64, owner: bool) -> Option<(Range<usize>, usize)> {
+    let mut seen = cursor.load(Ordering::Acquire);
+    loop {
+        let (next, end) = (seen & MASK, (seen >> BITS) & MASK);
+        if next >= end {
+            return None;
+        }
+        let part = (end - next).div_ceil(4);
+        let less = if owner { seen + part } else { seen - (part << BITS) };
+        match cursor.compare_exchange_weak(seen, less, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => {
+                let taken = if owner { next..next + part } else { end - part..end };
+                return Some((taken.start as usize..taken.end as usize, end as usize));
+            }
+            Err(now) => seen = now,
+        }
+    }
+}
+
 /// A fixed set of threads, the caller's included, that run the tasks of one region at a time.
 pub struct Pool {
     shared: Arc<Shared>,
@@ -148,7 +168,6 @@ impl Pool {
             stop: AtomicBool::new(false),
             wanted: (0..threads).map(|_| Line::default()).collect(),
             task: UnsafeCell::new(None),
-            tasks: AtomicUsize::new(0),
         });
         let handles: Vec<_> = (1..threads)
             .map_while(|i| {
@@ -181,27 +200,29 @@ impl Pool {
     /// # Panics
     /// If a task panicked.
     pub fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
-        self.run_shares(tasks, &|i, _| task(i));
+        self.run_shares(tasks, &|part, _| part.for_each(task));
     }
 
-    /// As [`Pool::run`]; a task also hears which share of consecutive tasks it belongs to: the same thread will
-    /// probably run the rest of it.
-    pub(crate) fn run_shares(&self, tasks: usize, task: &(dyn Fn(usize, Range<usize>) + Sync)) {
+    /// As [`Pool::run`], but consecutive tasks come in runs.
+    pub(crate) fn run_shares(&self, tasks: usize, task: &(dyn Fn(Range<usize>, Place) + Sync)) {
         if tasks <= 1 || self.workers.is_empty() {
-            (0..tasks).for_each(|i| task(i, 0..tasks));
+            if tasks > 0 {
+                task(0..tasks, Place { until: tasks, first: true });
+            }
             return;
         }
-        // A cursor's fields hold at most 2^BITS - 1 tasks and a few late takers; larger regions run in parts.
-        let most = (MASK >> 1) as usize;
+        // A cursor's fields hold no more; larger regions run in parts.
+        let most = MASK as usize;
         if tasks > most {
             self.run_shares(most, task);
-            self.run_shares(tasks - most, &|i, share| task(most + i, most + share.start..most + share.end));
+            self.run_shares(tasks - most, &|part, p| {
+                task(most + part.start..most + part.end, Place { until: most + p.until, ..p });
+            });
             return;
         }
         let guard = self.opener.lock().unwrap_or_else(PoisonError::into_inner);
         let shared = &*self.shared;
         shared.done.0.store(0, Ordering::Relaxed);
-        shared.tasks.store(tasks, Ordering::Relaxed);
         // SAFETY: only the lifetime is erased; the closure outlives the region because this call waits for `done`.
         let erased: *const Task<'static> = unsafe { std::mem::transmute(std::ptr::from_ref(task)) };
         // SAFETY: no task is to be had and `guard` excludes other openers, so nobody reads `task` now.
