@@ -52,7 +52,7 @@ pub(crate) struct PageJob<'a> {
 }
 
 /// Rows of one sequence that a task takes together: enough to share a page's conversion.
-const BLOCK_ROWS: usize = 16;
+const BLOCK_ROWS: usize = 32;
 
 #[derive(Default)]
 struct TaskBuffers {
@@ -121,7 +121,11 @@ impl Cpu {
                         &mut |page, query, part| {
                             let total = &mut total[query * (v_dim + 2)..][..v_dim + 2];
                             let first = first_seen(params, rows[block.start + query / group].position) / PAGE;
-                            if page == first { total.copy_from_slice(part) } else { merge(total, part) }
+                            if page == first {
+                                total.copy_from_slice(part);
+                            } else {
+                                merge(self.isa, total, part);
+                            }
                         },
                     );
                     finish(&total, v_dim, group, n_heads, block, head, &out);
@@ -179,7 +183,7 @@ impl Cpu {
                     if next.page == *seen.start() {
                         t.copy_from_slice(p);
                     } else if seen.contains(&next.page) {
-                        merge(t, p);
+                        merge(self.isa, t, p);
                     }
                 }
             }
@@ -277,15 +281,13 @@ fn same_cache_blocks(rows: &[AttnRow<'_>]) -> Vec<Range<usize>> {
 }
 
 /// Adds a page's part to the total of the pages before it. Both are `[v_dim values, maximum, sum]`.
-fn merge(total: &mut [f32], part: &[f32]) {
-    let v_dim = part.len() - 2;
-    let maximum = if part[v_dim] > total[v_dim] { part[v_dim] } else { total[v_dim] };
-    let (old, new) = (scalar::exp(total[v_dim] - maximum), scalar::exp(part[v_dim] - maximum));
-    for (t, p) in total[..v_dim].iter_mut().zip(part) {
-        *t = *t * old + p * new;
+fn merge(isa: Isa, total: &mut [f32], part: &[f32]) {
+    match isa {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: this set is chosen only where the processor has it.
+        Isa::Avx2 => unsafe { crate::avx2::attention::merge(total, part) },
+        _ => scalar::merge_parts(total, part),
     }
-    total[v_dim] = maximum;
-    total[v_dim + 1] = total[v_dim + 1] * old + part[v_dim + 1] * new;
 }
 
 /// Divides the totals of a block's queries by their sums and stores them.

@@ -8,6 +8,7 @@ use crate::cpu::{Cpu, Isa};
 use crate::pool::SharedMut;
 use crate::quantized::QuantRows;
 use crate::scalar;
+use std::ops::Range;
 use turbospark_format::BlockType;
 
 /// A weight matrix: `n` outputs of `k` inputs each, row-major, in the file's block format.
@@ -80,11 +81,18 @@ pub(crate) struct Span {
     pub(crate) first: bool,
 }
 
-/// A run of output columns of one job.
-struct Task {
-    job: usize,
-    start: usize,
-    end: usize,
+/// A matrix cut into tasks of `step` output columns, which have the numbers `tasks` of their region.
+struct Cut<'a> {
+    w: Mat<'a>,
+    step: usize,
+    tasks: Range<usize>,
+}
+
+impl Cut<'_> {
+    /// The column at which task `task` begins: the last column's end for one past the last task.
+    fn column(&self, task: usize) -> usize {
+        ((task.clamp(self.tasks.start, self.tasks.end) - self.tasks.start) * self.step).min(self.w.n)
+    }
 }
 
 /// Most bytes that an idle thread fetches ahead: well within a second-level cache.
@@ -114,48 +122,54 @@ impl Cpu {
             scratch.rows.fill(self, x, m, k);
         }
         let rows = &scratch.rows;
-        let mats: Vec<Mat<'_>> = jobs.iter().map(|j| j.w).collect();
-        let tasks = self.tasks(&mats, m);
-        let outs: Vec<(Mat<'_>, SharedMut<f32>)> =
-            jobs.iter_mut().map(|j| (j.w, SharedMut::new(j.out))).collect();
-        self.pool.run_shares(tasks.len(), &|part, place| {
-            let mut first = place.first;
-            // A single row's tasks are merged as far as they lie in one matrix; a tile is always one task.
-            for run in tasks[part.clone()].chunk_by(|a, b| m == 1 && a.job == b.job) {
-                let (job, start, end) = (run[0].job, run[0].start, run[run.len() - 1].end);
-                let (w, out) = &outs[job];
-                let ahead = tasks[part.start..place.until].iter().take_while(|t| t.job <= job).last();
-                let until = ahead.filter(|t| t.job == job).map_or(end, |t| t.end);
-                self.columns(w, x, rows, m, Span { start, end, until, first }, out);
-                first = true;
+        let cuts: Vec<Cut<'_>> = self.cut(jobs.iter().map(|j| j.w), m).collect();
+        let outs: Vec<SharedMut<f32>> = jobs.iter_mut().map(|j| SharedMut::new(j.out)).collect();
+        let tasks = cuts.last().map_or(0, |c| c.tasks.end);
+        self.pool.run_shares(tasks, &|part, place| {
+            for (cut, out) in cuts.iter().zip(&outs) {
+                let mine = part.start.max(cut.tasks.start)..part.end.min(cut.tasks.end);
+                let until = cut.column(place.until);
+                // A single row's tasks are merged into one span; a tile is always one task.
+                for run in mine.clone().step_by(if m == 1 { mine.len().max(1) } else { 1 }) {
+                    let end = if m == 1 { mine.end } else { run + 1 };
+                    let span = Span {
+                        start: cut.column(run),
+                        end: cut.column(end),
+                        until,
+                        first: place.first || run == cut.tasks.start,
+                    };
+                    self.columns(&cut.w, x, rows, m, span, out);
+                }
             }
         });
     }
 
-    /// Cuts products of `m` rows into tasks of about the same size.
-    fn tasks(&self, mats: &[Mat<'_>], m: usize) -> Vec<Task> {
-        let bytes: usize = mats.iter().map(|w| w.data.len()).sum();
+    /// Cuts the matrices of a product of `m` rows into tasks of about the same size.
+    fn cut<'a, I: Iterator<Item = Mat<'a>> + Clone>(
+        &self,
+        mats: I,
+        m: usize,
+    ) -> impl Iterator<Item = Cut<'a>> + use<'a, I> {
+        let bytes: usize = mats.clone().map(|w| w.data.len()).sum();
         let task_bytes = (bytes / (TASKS * self.threads())).max(TASK_BYTES);
-        let mut tasks = Vec::new();
-        for (job, w) in mats.iter().enumerate() {
+        mats.scan(0, move |next, w| {
             let step =
                 if m == 1 { (task_bytes / w.row_bytes).next_multiple_of(8).max(8) } else { TILE_COLUMNS };
-            tasks.extend((0..w.n).step_by(step).map(|start| Task {
-                job,
-                start,
-                end: (start + step).min(w.n),
-            }));
-        }
-        tasks
+            let start = *next;
+            *next += w.n.div_ceil(step);
+            Some(Cut { w, step, tasks: start..*next })
+        })
     }
 
     /// Says which product of one row will probably follow the next one, so that idle threads may fetch the parts of its weights
     /// that they will read. Never changes a result.
     pub fn expect(&self, weights: &[Mat<'_>]) {
-        let tasks = self.tasks(weights, 1);
+        let cuts: Vec<Cut<'_>> = self.cut(weights.iter().copied(), 1).collect();
+        let tasks = cuts.last().map_or(0, |c| c.tasks.end);
         let parts = (0..self.threads()).map(|thread| {
-            let Some(t) = tasks.get(tasks.len() * thread / self.threads()) else { return [].as_slice() };
-            let bytes = &weights[t.job].data[t.start * weights[t.job].row_bytes..];
+            let first = tasks * thread / self.threads();
+            let Some(cut) = cuts.iter().find(|c| c.tasks.contains(&first)) else { return [].as_slice() };
+            let bytes = &cut.w.data[cut.column(first) * cut.w.row_bytes..];
             &bytes[..bytes.len().min(FETCH_BYTES)]
         });
         self.pool.expect(parts);

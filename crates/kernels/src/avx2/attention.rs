@@ -39,6 +39,12 @@ pub(crate) fn page(job: &mut PageJob<'_>) {
     }
 }
 
+/// As [`crate::scalar::merge_parts`].
+#[target_feature(enable = "avx2,fma")]
+pub(crate) fn merge(total: &mut [f32], part: &[f32]) {
+    crate::scalar::merge_parts(total, part);
+}
+
 type Seen = std::ops::Range<usize>;
 
 #[target_feature(enable = "avx2,fma,f16c")]

@@ -42,3 +42,17 @@ pub(crate) fn attend_page(job: &mut PageJob<'_>) {
         out[v_dim + 1] = sum8(sums);
     }
 }
+
+/// Adds a page's part to the total of the pages before it. Both are `[v_dim values, maximum, sum]`. Inlined, so that a
+/// caller compiled for wider registers gets them; the products are not fused there either.
+#[inline(always)]
+pub(crate) fn merge_parts(total: &mut [f32], part: &[f32]) {
+    let v_dim = part.len() - 2;
+    let maximum = if part[v_dim] > total[v_dim] { part[v_dim] } else { total[v_dim] };
+    let (old, new) = (exp(total[v_dim] - maximum), exp(part[v_dim] - maximum));
+    for (t, p) in total[..v_dim].iter_mut().zip(part) {
+        *t = *t * old + p * new;
+    }
+    total[v_dim] = maximum;
+    total[v_dim + 1] = total[v_dim + 1] * old + part[v_dim + 1] * new;
+}

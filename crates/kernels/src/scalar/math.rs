@@ -4,6 +4,7 @@ use crate::scalar::dot::sum8;
 
 /// `e^x` in f32 to about one unit in the last place: `2^n · p(r)` with `r = x - n ln 2` in two parts and a polynomial
 /// of degree six (Cephes' coefficients for |r| ≤ ln 2 / 2). Below -87.3 the result is 0; above 88.7, infinity.
+#[inline(always)]
 pub(crate) fn exp(x: f32) -> f32 {
     if x.is_nan() {
         return x;

@@ -5,7 +5,7 @@ mod blocks;
 mod dot;
 mod math;
 
-pub(crate) use attention::attend_page;
+pub(crate) use attention::{attend_page, merge_parts};
 pub(crate) use blocks::{CanonicalBlock, iq4_xs_scale, q3_scale};
 pub(crate) use dot::{dot_float, dot_quantized, quantize_block};
 pub(crate) use math::{
