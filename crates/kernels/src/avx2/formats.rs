@@ -124,13 +124,6 @@ unsafe fn half_pairs(rows: &[*const u8; 8]) -> (__m256, __m256) {
     }
 }
 
-/// Transposes eight registers of eight floats.
-#[inline(always)]
-unsafe fn transpose(r: [__m256; 8]) -> [__m256; 8] {
-    // SAFETY: register arithmetic on a processor that the caller vouches for.
-    unsafe { super::tile::transpose(r.map(|r| _mm256_castps_si256(r))).map(|r| _mm256_castsi256_ps(r)) }
-}
-
 #[inline(always)]
 unsafe fn store(to: &mut [f32; 8], v: __m256) {
     // SAFETY: eight floats.
@@ -231,32 +224,42 @@ const FP4_PLUS_12: [i8; 16] = {
     table
 };
 
-/// The factors of Q4_K and Q5_K: two f16, then eight 6-bit scales and minima in 12 bytes.
+/// The factors of Q4_K and Q5_K: two f16, then eight 6-bit scales and minima in 12 bytes. Lanes are rows throughout.
 #[inline(always)]
 unsafe fn k_factors(rows: &[*const u8; 8], f: &mut Factors) {
     // SAFETY: the caller's pointers reach 16 bytes.
     unsafe {
-        let (d, dmin) = half_pairs(rows);
-        let (mut ds, mut dmins) = ([0.0; 8], [0.0; 8]);
-        store(&mut ds, d);
-        store(&mut dmins, dmin);
-        let mut scales = [_mm256_setzero_ps(); 8];
-        let mut mins = scales;
-        for i in 0..8 {
-            let w = |n: usize| rows[i].add(4 + 4 * n).cast::<u32>().read_unaligned();
-            let (a, b, c) = (w(0), w(1), w(2));
-            let join = |low: u32, high: u32| {
-                let bytes = _mm_cvtsi64_si128((u64::from(low) | (u64::from(high) << 32)).cast_signed());
-                _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes))
-            };
-            let scale = join(a & 0x3f3f_3f3f, (c & 0x0f0f_0f0f) | ((a >> 2) & 0x3030_3030));
-            let min = join(b & 0x3f3f_3f3f, ((c >> 4) & 0x0f0f_0f0f) | ((b >> 2) & 0x3030_3030));
-            scales[i] = _mm256_mul_ps(scale, _mm256_set1_ps(ds[i]));
-            mins[i] = _mm256_mul_ps(min, _mm256_set1_ps(-dmins[i]));
+        let both = |i: usize| _mm256_loadu2_m128i(rows[i + 4].cast(), rows[i].cast());
+        let (r0, r1, r2, r3) = (both(0), both(1), both(2), both(3));
+        let (low_a, low_b) = (_mm256_unpacklo_epi32(r0, r1), _mm256_unpacklo_epi32(r2, r3));
+        let (high_a, high_b) = (_mm256_unpackhi_epi32(r0, r1), _mm256_unpackhi_epi32(r2, r3));
+        let halves = _mm256_unpacklo_epi64(low_a, low_b);
+        // Words of the 12 bytes: low six bits of four scales, of four minima, and low nibbles of the other four pairs.
+        let a = _mm256_unpackhi_epi64(low_a, low_b);
+        let b = _mm256_unpacklo_epi64(high_a, high_b);
+        let c = _mm256_unpackhi_epi64(high_a, high_b);
+        let low = _mm256_and_si256(halves, _mm256_set1_epi32(0xffff));
+        let float = |v: __m256i| {
+            let (first, second) = (_mm256_castsi256_si128(v), _mm256_extracti128_si256::<1>(v));
+            _mm256_cvtph_ps(_mm_packus_epi32(first, second))
+        };
+        let d = float(low);
+        let dmin = _mm256_xor_ps(float(_mm256_srli_epi32::<16>(halves)), _mm256_set1_ps(-0.0));
+        let bits = |v: __m256i, shift: i32, mask: i32| {
+            let shifted = _mm256_srl_epi32(v, _mm_cvtsi32_si128(shift));
+            _mm256_and_si256(shifted, _mm256_set1_epi32(mask))
+        };
+        let (mut scale, mut min) = ([_mm256_setzero_si256(); 8], [_mm256_setzero_si256(); 8]);
+        for j in 0..4 {
+            let at = 8 * j as i32;
+            scale[j] = bits(a, at, 63);
+            min[j] = bits(b, at, 63);
+            scale[j + 4] = _mm256_or_si256(bits(c, at, 15), bits(a, at + 2, 0x30));
+            min[j + 4] = _mm256_or_si256(bits(c, at + 4, 15), bits(b, at + 2, 0x30));
         }
-        for (j, (s, m)) in transpose(scales).into_iter().zip(transpose(mins)).enumerate() {
-            store(&mut f.d[j], s);
-            store(&mut f.min[j][0], m);
+        for j in 0..8 {
+            store(&mut f.d[j], _mm256_mul_ps(_mm256_cvtepi32_ps(scale[j]), d));
+            store(&mut f.min[j][0], _mm256_mul_ps(_mm256_cvtepi32_ps(min[j]), dmin));
         }
     }
 }

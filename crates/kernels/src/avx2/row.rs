@@ -61,26 +61,15 @@ unsafe fn eight<F: Format>(
         // SAFETY: `s` is below the number of stored blocks of a row; `rows` holds one row of `k` codes and its blocks.
         unsafe {
             F::factors(&at, &mut factors);
-            for j in 0..F::PER {
-                let b = s * F::PER + j;
-                let x = _mm256_loadu_si256(rows.q.as_ptr().add(b * BLOCK).cast());
-                let sums = *rows.sums.get_unchecked(b);
-                let integer = reduce::<F>(&at, j, x, sums, &factors.scale[j]);
-                let d = _mm256_mul_ps(
-                    _mm256_loadu_ps(factors.d[j].as_ptr()),
-                    _mm256_set1_ps(*rows.d.get_unchecked(b)),
-                );
-                acc = _mm256_fmadd_ps(_mm256_cvtepi32_ps(integer), d, acc);
-                let scaled = rows.scaled.get_unchecked(b);
-                if F::MINS == 1 {
-                    let min = _mm256_loadu_ps(factors.min[j][0].as_ptr());
-                    acc = _mm256_fmadd_ps(min, _mm256_set1_ps(scaled[2]), acc);
-                } else if F::MINS == 2 {
-                    let min = _mm256_loadu_ps(factors.min[j][0].as_ptr());
-                    acc = _mm256_fmadd_ps(min, _mm256_set1_ps(scaled[0]), acc);
-                    let min = _mm256_loadu_ps(factors.min[j][1].as_ptr());
-                    acc = _mm256_fmadd_ps(min, _mm256_set1_ps(scaled[1]), acc);
-                }
+            acc = block::<F, 0>(&at, s * F::PER, rows, &factors, acc);
+            if F::PER == 8 {
+                acc = block::<F, 1>(&at, s * 8 + 1, rows, &factors, acc);
+                acc = block::<F, 2>(&at, s * 8 + 2, rows, &factors, acc);
+                acc = block::<F, 3>(&at, s * 8 + 3, rows, &factors, acc);
+                acc = block::<F, 4>(&at, s * 8 + 4, rows, &factors, acc);
+                acc = block::<F, 5>(&at, s * 8 + 5, rows, &factors, acc);
+                acc = block::<F, 6>(&at, s * 8 + 6, rows, &factors, acc);
+                acc = block::<F, 7>(&at, s * 8 + 7, rows, &factors, acc);
             }
             // The next group's rows follow this one's in memory: fetch them in order while this group is worked on, and
             // ask the second-level cache for what comes after them. What lies past the range is another thread's.
@@ -102,6 +91,41 @@ unsafe fn eight<F: Format>(
         }
     }
     acc
+}
+
+/// Adds block `b` of the row, which is block `J` of the stored blocks at `at`. `J` is a constant, so that a format's shifts are.
+///
+/// # Safety
+/// Each of `at` points to a stored block of more than `J` blocks of 32, and `rows` has more than `b`.
+#[inline]
+#[target_feature(enable = "avx2,fma,f16c")]
+unsafe fn block<F: Format, const J: usize>(
+    at: &[*const u8; 8],
+    b: usize,
+    rows: &QuantRows,
+    factors: &Factors,
+    acc: __m256,
+) -> __m256 {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let x = _mm256_loadu_si256(rows.q.as_ptr().add(b * BLOCK).cast());
+        let sums = *rows.sums.get_unchecked(b);
+        let integer = reduce::<F>(at, J, x, sums, &factors.scale[J]);
+        let d =
+            _mm256_mul_ps(_mm256_loadu_ps(factors.d[J].as_ptr()), _mm256_set1_ps(*rows.d.get_unchecked(b)));
+        let mut acc = _mm256_fmadd_ps(_mm256_cvtepi32_ps(integer), d, acc);
+        let scaled = rows.scaled.get_unchecked(b);
+        if F::MINS == 1 {
+            let min = _mm256_loadu_ps(factors.min[J][0].as_ptr());
+            acc = _mm256_fmadd_ps(min, _mm256_set1_ps(scaled[2]), acc);
+        } else if F::MINS == 2 {
+            let min = _mm256_loadu_ps(factors.min[J][0].as_ptr());
+            acc = _mm256_fmadd_ps(min, _mm256_set1_ps(scaled[0]), acc);
+            let min = _mm256_loadu_ps(factors.min[J][1].as_ptr());
+            acc = _mm256_fmadd_ps(min, _mm256_set1_ps(scaled[1]), acc);
+        }
+        acc
+    }
 }
 
 /// The exact integer block sums of eight columns.
