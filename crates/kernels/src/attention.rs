@@ -9,6 +9,7 @@ use crate::cpu::{Cpu, Isa};
 use crate::kv::{KvLayer, PAGE, PageData};
 use crate::pool::SharedMut;
 use crate::scalar;
+use half::slice::{HalfBitsSliceExt, HalfFloatSliceExt};
 use std::cell::RefCell;
 use std::ops::Range;
 
@@ -97,159 +98,187 @@ impl Cpu {
                 "caches differ"
             );
         }
-        let group = n_heads / n_kv;
-        let blocks = same_cache_blocks(rows);
-        let out = SharedMut::new(out);
-        if blocks.len() * n_kv >= 2 * self.threads() || self.threads() == 1 {
-            // Later blocks see more positions: taking them first evens the ends out.
-            self.pool.run(blocks.len() * n_kv, &|i| {
-                let (block, head) = (&blocks[blocks.len() - 1 - i / n_kv], i % n_kv);
-                BUFFERS.with_borrow_mut(|b| {
-                    b.total.clear();
-                    b.total.resize(block.len() * group * (v_dim + 2), f32::NAN);
-                    let mut total = std::mem::take(&mut b.total);
-                    let pages = page_range(params, &rows[block.clone()]);
-                    self.walk(
-                        params,
-                        q,
-                        rows,
-                        block,
-                        head,
-                        group,
-                        pages.clone(),
-                        b,
-                        &mut |page, query, part| {
-                            let total = &mut total[query * (v_dim + 2)..][..v_dim + 2];
-                            let first = first_seen(params, rows[block.start + query / group].position) / PAGE;
-                            if page == first {
-                                total.copy_from_slice(part);
-                            } else {
-                                merge(self.isa, total, part);
-                            }
-                        },
-                    );
-                    finish(&total, v_dim, group, n_heads, block, head, &out);
-                    b.total = total;
-                });
+        let call = Call {
+            cpu: self,
+            params,
+            q,
+            rows,
+            blocks: same_cache_blocks(rows),
+            n_kv,
+            group: n_heads / n_kv,
+            part_len: v_dim + 2,
+            out: SharedMut::new(out),
+        };
+        if call.blocks.len() * n_kv >= 2 * self.threads() || self.threads() == 1 {
+            call.blocks_in_parallel();
+        } else {
+            call.pages_in_parallel(&mut scratch.parts);
+        }
+    }
+}
+
+/// One call of [`Cpu::attend`].
+struct Call<'a> {
+    cpu: &'a Cpu,
+    params: &'a AttnParams,
+    q: &'a [f32],
+    rows: &'a [AttnRow<'a>],
+    /// Rows that are taken together.
+    blocks: Vec<Range<usize>>,
+    n_kv: usize,
+    /// Query heads that share a KV head.
+    group: usize,
+    /// Floats of a query's part: its values, maximum and sum.
+    part_len: usize,
+    out: SharedMut<f32>,
+}
+
+/// A page for the queries of a block under one KV head; its parts go to `at`.
+struct Piece {
+    block: usize,
+    head: usize,
+    page: usize,
+    at: usize,
+}
+
+impl Call<'_> {
+    /// Many rows: a task walks all pages for one block and KV head.
+    fn blocks_in_parallel(&self) {
+        // Later blocks see more positions: taking them first evens the ends out.
+        self.cpu.pool.run(self.blocks.len() * self.n_kv, &|i| {
+            let (block, head) = (&self.blocks[self.blocks.len() - 1 - i / self.n_kv], i % self.n_kv);
+            BUFFERS.with_borrow_mut(|b| {
+                let mut total = std::mem::take(&mut b.total);
+                total.clear();
+                total.resize(block.len() * self.group * self.part_len, f32::NAN);
+                for page in page_range(self.params, &self.rows[block.clone()]) {
+                    self.page(block, head, page, b, &mut |query, part| {
+                        let total = &mut total[query * self.part_len..][..self.part_len];
+                        self.add(block, query, page, total, part);
+                    });
+                }
+                self.finish(&total, block, head);
+                b.total = total;
             });
-            return;
-        }
-        // Few rows: pages are shared out, and the parts merged in order afterwards.
-        struct Piece {
-            block: usize,
-            head: usize,
-            page: usize,
-            at: usize,
-        }
+        });
+    }
+
+    /// Few rows: pages are shared out, and the parts added in order afterwards.
+    fn pages_in_parallel(&self, parts: &mut Vec<f32>) {
         let mut pieces = Vec::new();
         let mut len = 0;
-        for (b, block) in blocks.iter().enumerate() {
-            for head in 0..n_kv {
-                for page in page_range(params, &rows[block.clone()]) {
+        for (b, block) in self.blocks.iter().enumerate() {
+            for head in 0..self.n_kv {
+                for page in page_range(self.params, &self.rows[block.clone()]) {
                     pieces.push(Piece { block: b, head, page, at: len });
-                    len += block.len() * group * (v_dim + 2);
+                    len += block.len() * self.group * self.part_len;
                 }
             }
         }
-        scratch.parts.clear();
-        scratch.parts.resize(len, f32::NAN);
-        let parts = SharedMut::new(&mut scratch.parts);
-        let per_task = pieces.len().div_ceil(4 * self.threads());
-        self.pool.run(pieces.len().div_ceil(per_task), &|i| {
+        parts.clear();
+        parts.resize(len, f32::NAN);
+        let shared = SharedMut::new(parts);
+        let per_task = pieces.len().div_ceil(4 * self.cpu.threads());
+        self.cpu.pool.run(pieces.len().div_ceil(per_task), &|i| {
             BUFFERS.with_borrow_mut(|b| {
                 for piece in &pieces[i * per_task..((i + 1) * per_task).min(pieces.len())] {
-                    let block = &blocks[piece.block];
-                    let pages = piece.page..piece.page + 1;
-                    self.walk(params, q, rows, block, piece.head, group, pages, b, &mut |_, query, part| {
-                        // SAFETY: each piece has its own part of the buffer.
-                        unsafe { parts.slice(piece.at + query * (v_dim + 2), v_dim + 2) }
+                    self.page(&self.blocks[piece.block], piece.head, piece.page, b, &mut |query, part| {
+                        // SAFETY: each piece has its own place in the buffer.
+                        unsafe { shared.slice(piece.at + query * self.part_len, self.part_len) }
                             .copy_from_slice(part);
                     });
                 }
             });
         });
-        let mut pieces = pieces.iter().peekable();
-        while let Some(piece) = pieces.next() {
-            let block = &blocks[piece.block];
-            let size = block.len() * group * (v_dim + 2);
-            // SAFETY: the region is over; each piece's part is taken once.
-            let total = unsafe { parts.slice(piece.at, size) };
-            while let Some(next) = pieces.next_if(|n| n.block == piece.block && n.head == piece.head) {
-                // SAFETY: as above; another part than `total`.
-                let part = unsafe { parts.slice(next.at, size) };
-                for (query, (t, p)) in total.chunks_mut(v_dim + 2).zip(part.chunks(v_dim + 2)).enumerate() {
-                    let position = rows[block.start + query / group].position;
-                    let seen = first_seen(params, position) / PAGE..=position / PAGE;
-                    if next.page == *seen.start() {
-                        t.copy_from_slice(p);
-                    } else if seen.contains(&next.page) {
-                        merge(self.isa, t, p);
-                    }
+        for pieces in pieces.chunk_by(|a, b| (a.block, a.head) == (b.block, b.head)) {
+            let block = &self.blocks[pieces[0].block];
+            let size = block.len() * self.group * self.part_len;
+            let (total, rest) = parts[pieces[0].at..][..pieces.len() * size].split_at_mut(size);
+            for (piece, parts) in pieces[1..].iter().zip(rest.chunks_exact(size)) {
+                for (query, part) in parts.chunks_exact(self.part_len).enumerate() {
+                    let total = &mut total[query * self.part_len..][..self.part_len];
+                    self.add(block, query, piece.page, total, part);
                 }
             }
-            finish(total, v_dim, group, n_heads, block, piece.head, &out);
+            self.finish(total, block, pieces[0].head);
         }
     }
 
-    /// Runs each page of `pages` for the queries of `block` under KV head `head` and gives every part to `sink(page,
-    /// query, part)`, where the query counts rows first, then heads of the group.
-    #[allow(clippy::too_many_arguments)]
-    fn walk(
+    /// Adds a page's part to a query's total; pages come in order. What a query does not see is left out.
+    fn add(&self, block: &Range<usize>, query: usize, page: usize, total: &mut [f32], part: &[f32]) {
+        let position = self.rows[block.start + query / self.group].position;
+        let first = first_seen(self.params, position) / PAGE;
+        if page == first {
+            total.copy_from_slice(part);
+        } else if page > first && page <= position / PAGE {
+            merge(self.cpu.isa, total, part);
+        }
+    }
+
+    /// Runs one page for the queries of `block` under KV head `head` and gives each part to `sink(query, part)`, where the
+    /// query counts rows first, then heads of the group.
+    fn page(
         &self,
-        params: &AttnParams,
-        q: &[f32],
-        rows: &[AttnRow<'_>],
         block: &Range<usize>,
         head: usize,
-        group: usize,
-        pages: Range<usize>,
+        page: usize,
         b: &mut TaskBuffers,
-        sink: &mut dyn FnMut(usize, usize, &[f32]),
+        sink: &mut dyn FnMut(usize, &[f32]),
     ) {
-        let kv = rows[block.start].kv;
+        let kv = self.rows[block.start].kv;
         let (k_dim, v_dim) = (kv.k_dim, kv.v_dim);
-        for page in pages {
-            b.q.clear();
-            b.seen.clear();
-            b.who.clear();
-            for row in block.clone() {
-                let position = rows[row].position;
-                let from = first_seen(params, position).max(page * PAGE);
-                let to = (position + 1).min((page + 1) * PAGE);
-                if from >= to {
-                    continue;
-                }
-                for g in 0..group {
-                    let at = (row * params.n_heads + head * group + g) * k_dim;
-                    b.q.extend(q[at..at + k_dim].iter().map(|x| x * params.scale));
-                    b.seen.push(from - page * PAGE..to - page * PAGE);
-                    b.who.push((row - block.start) * group + g);
-                }
+        b.q.clear();
+        b.seen.clear();
+        b.who.clear();
+        for row in block.clone() {
+            let position = self.rows[row].position;
+            let from = first_seen(self.params, position).max(page * PAGE);
+            let to = (position + 1).min((page + 1) * PAGE);
+            if from >= to {
+                continue;
             }
-            b.part.resize(b.who.len() * (v_dim + 2), 0.0);
-            let mut data = kv.page(page, head);
-            if let PageData::F16 { k, v } = data
-                && b.who.len() >= 8
-                && self.isa != Isa::Scalar
-            {
-                // Many queries: one conversion serves them all. It is exact, so the bits stay the same.
-                b.page.resize(k.len() + v.len(), 0.0);
-                let (k32, v32) = b.page.split_at_mut(k.len());
-                use half::slice::{HalfBitsSliceExt, HalfFloatSliceExt};
-                k.reinterpret_cast::<half::f16>().convert_to_f32_slice(k32);
-                v.reinterpret_cast::<half::f16>().convert_to_f32_slice(v32);
-                data = PageData::F32 { k: k32, v: v32 };
+            for g in 0..self.group {
+                let at = (row * self.params.n_heads + head * self.group + g) * k_dim;
+                b.q.extend(self.q[at..at + k_dim].iter().map(|x| x * self.params.scale));
+                b.seen.push(from - page * PAGE..to - page * PAGE);
+                b.who.push((row - block.start) * self.group + g);
             }
-            let mut job = PageJob { page: data, k_dim, v_dim, q: &b.q, seen: &b.seen, out: &mut b.part };
-            match self.isa {
-                #[cfg(target_arch = "x86_64")]
-                // SAFETY: this set is chosen only where the processor has it.
-                Isa::Avx2 => unsafe { crate::avx2::attention::page(&mut job) },
-                _ => scalar::attend_page(&mut job),
-            }
-            for (who, part) in b.who.iter().zip(b.part.chunks(v_dim + 2)) {
-                sink(page, *who, part);
-            }
+        }
+        b.part.resize(b.who.len() * self.part_len, 0.0);
+        let mut data = kv.page(page, head);
+        if let PageData::F16 { k, v } = data
+            && b.who.len() >= 8
+            && self.cpu.isa != Isa::Scalar
+        {
+            // Many queries: one conversion serves them all. It is exact, so the bits stay the same.
+            b.page.resize(k.len() + v.len(), 0.0);
+            let (k32, v32) = b.page.split_at_mut(k.len());
+            k.reinterpret_cast::<half::f16>().convert_to_f32_slice(k32);
+            v.reinterpret_cast::<half::f16>().convert_to_f32_slice(v32);
+            data = PageData::F32 { k: k32, v: v32 };
+        }
+        let mut job = PageJob { page: data, k_dim, v_dim, q: &b.q, seen: &b.seen, out: &mut b.part };
+        match self.cpu.isa {
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: this set is chosen only where the processor has it.
+            Isa::Avx2 => unsafe { crate::avx2::attention::page(&mut job) },
+            _ => scalar::attend_page(&mut job),
+        }
+        for (who, part) in b.who.iter().zip(b.part.chunks_exact(self.part_len)) {
+            sink(*who, part);
+        }
+    }
+
+    /// Divides the totals of a block's queries by their sums and stores them.
+    fn finish(&self, total: &[f32], block: &Range<usize>, head: usize) {
+        let v_dim = self.part_len - 2;
+        for (query, total) in total.chunks_exact(self.part_len).enumerate() {
+            let (row, g) = (block.start + query / self.group, query % self.group);
+            let at = (row * self.params.n_heads + head * self.group + g) * v_dim;
+            // SAFETY: a (row, head) belongs to one task.
+            let out = unsafe { self.out.slice(at, v_dim) };
+            let inverse = 1.0 / total[v_dim + 1];
+            out.iter_mut().zip(total).for_each(|(o, t)| *o = t * inverse);
         }
     }
 }
@@ -287,24 +316,5 @@ fn merge(isa: Isa, total: &mut [f32], part: &[f32]) {
         // SAFETY: this set is chosen only where the processor has it.
         Isa::Avx2 => unsafe { crate::avx2::attention::merge(total, part) },
         _ => scalar::merge_parts(total, part),
-    }
-}
-
-/// Divides the totals of a block's queries by their sums and stores them.
-fn finish(
-    total: &[f32],
-    v_dim: usize,
-    group: usize,
-    n_heads: usize,
-    block: &Range<usize>,
-    head: usize,
-    out: &SharedMut<f32>,
-) {
-    for (query, total) in total.chunks(v_dim + 2).enumerate() {
-        let (row, g) = (block.start + query / group, query % group);
-        // SAFETY: a (row, head) belongs to one task.
-        let out = unsafe { out.slice((row * n_heads + head * group + g) * v_dim, v_dim) };
-        let inverse = 1.0 / total[v_dim + 1];
-        out.iter_mut().zip(total).for_each(|(o, t)| *o = t * inverse);
     }
 }
