@@ -46,37 +46,39 @@ pub(crate) fn exp(x: __m256) -> __m256 {
 #[target_feature(enable = "avx2,fma")]
 pub(crate) fn silu_mul(gate: &mut [f32], up: &[f32]) {
     let one = _mm256_set1_ps(1.0);
-    let (gates, tail) = gate.as_chunks_mut::<8>();
-    let (ups, up_tail) = up.as_chunks::<8>();
-    for (g, u) in gates.iter_mut().zip(ups) {
-        // SAFETY: both are eight floats.
-        unsafe {
-            let x = _mm256_loadu_ps(g.as_ptr());
-            let e = exp(_mm256_xor_ps(x, _mm256_set1_ps(-0.0)));
-            let y = _mm256_mul_ps(_mm256_div_ps(x, _mm256_add_ps(one, e)), _mm256_loadu_ps(u.as_ptr()));
-            _mm256_storeu_ps(g.as_mut_ptr(), y);
-        }
-    }
-    tail.iter_mut().zip(up_tail).for_each(|(g, u)| *g = scalar::silu(*g) * u);
+    let silu = |x| {
+        let e = exp(_mm256_xor_ps(x, _mm256_set1_ps(-0.0)));
+        _mm256_div_ps(x, _mm256_add_ps(one, e))
+    };
+    gated(gate, up, silu, scalar::silu);
 }
 
 /// `gate = gelu(gate) · up`, tanh form.
 #[target_feature(enable = "avx2,fma")]
 pub(crate) fn gelu_mul(gate: &mut [f32], up: &[f32]) {
     let one = _mm256_set1_ps(1.0);
+    let gelu = |x| {
+        let cubic = _mm256_fmadd_ps(_mm256_mul_ps(_mm256_set1_ps(GELU_CUBIC), x), x, one);
+        let e = exp(_mm256_mul_ps(_mm256_mul_ps(x, cubic), _mm256_set1_ps(GELU_SCALE)));
+        _mm256_div_ps(x, _mm256_add_ps(one, e))
+    };
+    gated(gate, up, gelu, scalar::gelu_tanh);
+}
+
+/// `gate = f(gate) · up`, eight elements at a time; the rest by the scalar twin.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+fn gated(gate: &mut [f32], up: &[f32], f: impl Fn(__m256) -> __m256, twin: impl Fn(f32) -> f32) {
     let (gates, tail) = gate.as_chunks_mut::<8>();
     let (ups, up_tail) = up.as_chunks::<8>();
     for (g, u) in gates.iter_mut().zip(ups) {
         // SAFETY: both are eight floats.
         unsafe {
-            let x = _mm256_loadu_ps(g.as_ptr());
-            let cubic = _mm256_fmadd_ps(_mm256_mul_ps(_mm256_set1_ps(GELU_CUBIC), x), x, one);
-            let e = exp(_mm256_mul_ps(_mm256_mul_ps(x, cubic), _mm256_set1_ps(GELU_SCALE)));
-            let y = _mm256_mul_ps(_mm256_div_ps(x, _mm256_add_ps(one, e)), _mm256_loadu_ps(u.as_ptr()));
+            let y = _mm256_mul_ps(f(_mm256_loadu_ps(g.as_ptr())), _mm256_loadu_ps(u.as_ptr()));
             _mm256_storeu_ps(g.as_mut_ptr(), y);
         }
     }
-    tail.iter_mut().zip(up_tail).for_each(|(g, u)| *g = scalar::gelu_tanh(*g) * u);
+    tail.iter_mut().zip(up_tail).for_each(|(g, u)| *g = twin(*g) * u);
 }
 
 /// `1 / sqrt(mean(x²) + eps)`, as [`scalar::rms_scale`].
