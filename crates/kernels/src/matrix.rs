@@ -35,16 +35,6 @@ impl<'a> Mat<'a> {
         })
     }
 
-    /// Outputs.
-    pub fn n(&self) -> usize {
-        self.n
-    }
-
-    /// Inputs.
-    pub fn k(&self) -> usize {
-        self.k
-    }
-
     /// The bytes of row `row`.
     pub(crate) fn row(&self, row: usize) -> &'a [u8] {
         &self.data[row * self.row_bytes..(row + 1) * self.row_bytes]
@@ -130,13 +120,13 @@ impl Cpu {
                 let mine = part.start.max(cut.tasks.start)..part.end.min(cut.tasks.end);
                 let until = cut.column(place.until);
                 // A single row's tasks are merged into one span; a tile is always one task.
-                for run in mine.clone().step_by(if m == 1 { mine.len().max(1) } else { 1 }) {
-                    let end = if m == 1 { mine.end } else { run + 1 };
+                let merged = if m == 1 { mine.len().max(1) } else { 1 };
+                for task in mine.step_by(merged) {
                     let span = Span {
-                        start: cut.column(run),
-                        end: cut.column(end),
+                        start: cut.column(task),
+                        end: cut.column(task + merged),
                         until,
-                        first: place.first || run == cut.tasks.start,
+                        first: place.first || task == cut.tasks.start,
                     };
                     self.columns(&cut.w, x, rows, m, span, out);
                 }

@@ -166,18 +166,14 @@ fn queries<E: Cached, const N: usize>(
         // The last elements of a head that is no multiple of 16, one by one through a padded vector.
         let len = (v_dim - d).min(8);
         for (i, weights) in weights.iter().enumerate() {
-            let mut acc = [_mm256_setzero_ps(); 1];
+            let mut acc = _mm256_setzero_ps();
             for p in seen[i].clone() {
                 let mut padded = [v[p * v_dim + d]; 8];
                 padded[..len].copy_from_slice(&v[p * v_dim + d..][..len]);
                 // SAFETY: eight elements.
-                acc[0] =
-                    unsafe { _mm256_fmadd_ps(_mm256_set1_ps(weights[p]), E::load(padded.as_ptr()), acc[0]) };
+                acc = unsafe { _mm256_fmadd_ps(_mm256_set1_ps(weights[p]), E::load(padded.as_ptr()), acc) };
             }
-            let mut lanes = [0.0_f32; 8];
-            // SAFETY: eight floats.
-            unsafe { _mm256_storeu_ps(lanes.as_mut_ptr(), acc[0]) };
-            out[i * (v_dim + 2) + d..][..len].copy_from_slice(&lanes[..len]);
+            super::store(acc, &mut out[i * (v_dim + 2) + d..][..len]);
         }
         d += len;
     }
