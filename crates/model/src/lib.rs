@@ -24,6 +24,8 @@ mod tensors;
 pub use error::ModelError;
 pub use families::architectures;
 pub use spec::{
+    DeltaGates, DeltaNet, ExpertGroups, HeadOrder, KeyValues, LatentAttention, LatentQuery, Moe, QueryTemperature,
+    RopeScaling, Router, Scoring, SharedExpert, SideBranch, SideEmbedding, Stack,
     Activation, Attention, DenseFeedForward, Embedding, FeedForward, Head, Layer, Linear, Mixer, ModelSpec,
     Norm, Pairing, Rope,
 };
