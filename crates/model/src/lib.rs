@@ -24,9 +24,9 @@ mod tensors;
 pub use error::ModelError;
 pub use families::architectures;
 pub use spec::{
-    DeltaGates, DeltaNet, ExpertGroups, HeadOrder, KeyValues, LatentAttention, LatentQuery, Moe, QueryTemperature,
-    RopeScaling, Router, Scoring, SharedExpert, SideBranch, SideEmbedding, Stack,
-    Activation, Attention, DenseFeedForward, Embedding, FeedForward, Head, Layer, Linear, Mixer, ModelSpec,
-    Norm, Pairing, Rope,
+    Activation, Attention, DeltaGates, DeltaNet, DenseFeedForward, Embedding, ExpertGroups, FeedForward,
+    Head, HeadOrder, KeyValues, LatentAttention, LatentQuery, Layer, Linear, Mixer, ModelSpec, Moe, Norm,
+    Pairing, QueryTemperature, Rope, RopeScaling, Router, Scoring, SharedExpert, SideBranch, SideEmbedding,
+    Stack,
 };
 pub use tensors::{Role, TensorRef};

@@ -19,12 +19,20 @@ pub enum Role {
     Attention,
     /// Projections of the feed-forward.
     FeedForward,
+    /// Matrices of routed experts, of which a row uses a few.
+    Expert,
+    /// What chooses experts: projection, bias, correction, scales.
+    Router,
+    /// Projections, convolution and decay of recurrent mixers.
+    Recurrent,
     /// Norm weights.
     Norm,
     /// Tables of rotary frequencies.
     Rotary,
     /// The projection to the vocabulary.
     Head,
+    /// Known and without part in the logits, as the blocks that predict further tokens.
+    Unused,
 }
 
 impl Role {
@@ -34,9 +42,13 @@ impl Role {
             Role::Embedding => "embedding",
             Role::Attention => "attention",
             Role::FeedForward => "feed-forward",
+            Role::Expert => "experts",
+            Role::Router => "router",
+            Role::Recurrent => "recurrent",
             Role::Norm => "norm",
             Role::Rotary => "rotary",
             Role::Head => "head",
+            Role::Unused => "unused",
         }
     }
 }

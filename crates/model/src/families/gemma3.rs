@@ -9,7 +9,7 @@ use super::Body;
 use super::parts::{self, AttentionForm, Dims};
 use crate::ModelError;
 use crate::keys::Keys;
-use crate::spec::{Activation, Layer, Mixer, Pairing, Rope};
+use crate::spec::{Activation, Layer, Mixer, Pairing, Rope, RopeScaling};
 use crate::tensors::Tensors;
 
 /// Layers of the 27B model, which scales scores by `1 / sqrt(hidden / n_heads)`; no key of the file says so.
@@ -18,12 +18,14 @@ const LAYERS_OF_27B: usize = 62;
 pub(super) fn body(keys: &Keys<'_>, tensors: &mut Tensors<'_>) -> Result<Body, ModelError> {
     parts::refuse_experts(keys, "mixture of experts in gemma3")?;
     let dims = Dims::read(keys)?;
-    let full = parts::rope(keys, Pairing::Halves)?;
+    let full = parts::rope(keys, dims.head_dim, Pairing::Halves)?;
     let window = keys.usize("attention.sliding_window")?.filter(|&n| n > 0);
     let sliding = Rope {
         theta: keys.positive("rope.freq_base_swa")?.unwrap_or(10_000.0),
         pairing: Pairing::Halves,
-        scaling: 1.0,
+        dims: dims.head_dim,
+        scaling: RopeScaling::Linear(1.0),
+        magnitude: 1.0,
         freq_factors: None,
     };
     let period = keys.count("attention.sliding_window_pattern")?.unwrap_or(6);
@@ -51,6 +53,9 @@ pub(super) fn body(keys: &Keys<'_>, tensors: &mut Tensors<'_>) -> Result<Body, M
             ff_norm,
             feed_forward: parts::dense(tensors, &dims, i, Activation::GeluTanh)?,
             ff_post_norm,
+            residual_scale: 1.0,
+            side: None,
+            output_scale: None,
         });
     }
     let head = parts::head(tensors, &dims, n_vocab, &embedding, soft_cap)?;

@@ -13,7 +13,7 @@ use crate::tensors::{Role, Tensors};
 pub(super) fn body(keys: &Keys<'_>, tensors: &mut Tensors<'_>) -> Result<Body, ModelError> {
     parts::refuse_experts(keys, "mixture of experts in llama (Mixtral)")?;
     let dims = Dims::read(keys)?;
-    let mut rope = parts::rope(keys, Pairing::Interleaved)?;
+    let mut rope = parts::rope(keys, dims.head_dim, Pairing::Interleaved)?;
     rope.freq_factors = tensors.optional("rope_freqs.weight", &[dims.head_dim / 2], Role::Rotary)?;
     plain::body(keys, tensors, dims, &plain::Plain { rope, qkv_bias: false, qk_norm: false })
 }

@@ -56,6 +56,7 @@ pub(crate) fn spec(gguf: &Gguf) -> Result<ModelSpec, ModelError> {
         hidden: body.dims.hidden,
         context_length: body.dims.context_length,
         embedding: body.embedding,
+        side: None,
         layers: body.layers,
         head: body.head,
         roles: tensors.finish()?,

@@ -7,7 +7,8 @@
 use crate::ModelError;
 use crate::keys::Keys;
 use crate::spec::{
-    Activation, Attention, DenseFeedForward, Embedding, FeedForward, Head, Linear, Norm, Pairing, Rope,
+    Activation, Attention, DenseFeedForward, Embedding, FeedForward, Head, KeyValues, Linear, Norm, Pairing,
+    Rope, RopeScaling,
 };
 use crate::tensors::{Role, TensorRef, Tensors};
 
@@ -101,7 +102,7 @@ pub(super) fn refuse_window(keys: &Keys<'_>, dims: &Dims) -> Result<(), ModelErr
 }
 
 /// The rotary embedding that the `rope.*` keys describe, without frequency factors.
-pub(super) fn rope(keys: &Keys<'_>, pairing: Pairing) -> Result<Rope, ModelError> {
+pub(super) fn rope(keys: &Keys<'_>, dims: usize, pairing: Pairing) -> Result<Rope, ModelError> {
     let theta = keys.positive("rope.freq_base")?.unwrap_or(10_000.0);
     let factor = match keys.factor("rope.scaling.factor")? {
         Some(x) => Some(x),
@@ -125,7 +126,14 @@ pub(super) fn rope(keys: &Keys<'_>, pairing: Pairing) -> Result<Rope, ModelError
             shown_by: format!("key `{}` = {x}", keys.full(key)),
         });
     }
-    Ok(Rope { theta, pairing, scaling, freq_factors: None })
+    Ok(Rope {
+        theta,
+        dims,
+        pairing,
+        scaling: RopeScaling::Linear(scaling),
+        magnitude: 1.0,
+        freq_factors: None,
+    })
 }
 
 /// `token_embd.weight`: the number of tokens is its number of rows.
@@ -158,7 +166,8 @@ pub(super) fn head(
     let weight = own.unwrap_or(embedding.weight);
     Ok(Head {
         norm: norm(tensors, "output_norm", dims.hidden, dims.eps)?,
-        projection: Linear { weight, bias: None, rows: n_vocab, columns: dims.hidden },
+        projection: Linear { weight, bias: None, first_row: 0, rows: n_vocab, columns: dims.hidden },
+        logit_scale: 1.0,
         soft_cap,
     })
 }
@@ -171,7 +180,7 @@ pub(super) fn norm(
     eps: f32,
 ) -> Result<Norm, ModelError> {
     let weight = tensors.require(&format!("{name}.weight"), &[width], Role::Norm)?;
-    Ok(Norm { weight, eps })
+    Ok(Norm { weight: Some(weight), width, eps })
 }
 
 /// What attention has beside its dimensions.
@@ -199,7 +208,7 @@ pub(super) fn attention(
         let weight = tensors.require(&format!("{name}.weight"), &[columns, rows], role)?;
         let bias: Option<TensorRef> =
             if bias { Some(tensors.require(&format!("{name}.bias"), &[rows], role)?) } else { None };
-        Ok::<_, ModelError>(Linear { weight, bias, rows, columns })
+        Ok::<_, ModelError>(Linear { weight, bias, first_row: 0, rows, columns })
     };
     let q = linear("attn_q", q_width, dims.hidden, form.qkv_bias)?;
     let k = linear("attn_k", kv_width, dims.hidden, form.qkv_bias)?;
@@ -214,15 +223,17 @@ pub(super) fn attention(
         n_heads: dims.n_heads,
         n_kv_heads: dims.n_kv_heads,
         head_dim: dims.head_dim,
+        v_dim: dims.head_dim,
         scale: form.scale,
         window: form.window,
-        rope: form.rope,
+        sinks: None,
+        rope: Some(form.rope),
+        temperature: None,
         q,
-        k,
-        v,
-        o,
+        output_gate: false,
         q_norm,
-        k_norm,
+        kv: KeyValues::Own { k, v: Some(v), k_norm, v_norm: None },
+        o,
     })
 }
 
@@ -236,7 +247,7 @@ pub(super) fn dense(
     let mut linear = |name, rows, columns| {
         let name = format!("blk.{layer}.{name}.weight");
         let weight = tensors.require(&name, &[columns, rows], Role::FeedForward)?;
-        Ok::<_, ModelError>(Linear { weight, bias: None, rows, columns })
+        Ok::<_, ModelError>(Linear { weight, bias: None, first_row: 0, rows, columns })
     };
     let (width, hidden) = (dims.ff_width, dims.hidden);
     let gate = linear("ffn_gate", width, hidden)?;

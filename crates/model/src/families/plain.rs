@@ -40,6 +40,9 @@ pub(super) fn body(
             ff_norm: parts::norm(tensors, &format!("blk.{i}.ffn_norm"), dims.hidden, dims.eps)?,
             feed_forward: parts::dense(tensors, &dims, i, Activation::Silu)?,
             ff_post_norm: None,
+            residual_scale: 1.0,
+            side: None,
+            output_scale: None,
         });
     }
     let head = parts::head(tensors, &dims, n_vocab, &embedding, None)?;

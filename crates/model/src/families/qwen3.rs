@@ -11,6 +11,6 @@ use crate::tensors::Tensors;
 pub(super) fn body(keys: &Keys<'_>, tensors: &mut Tensors<'_>) -> Result<Body, ModelError> {
     parts::refuse_experts(keys, "mixture of experts in qwen3")?;
     let dims = Dims::read(keys)?;
-    let rope = parts::rope(keys, Pairing::Halves)?;
+    let rope = parts::rope(keys, dims.head_dim, Pairing::Halves)?;
     plain::body(keys, tensors, dims, &plain::Plain { rope, qkv_bias: false, qk_norm: true })
 }
