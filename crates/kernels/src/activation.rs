@@ -33,6 +33,53 @@ impl Cpu {
             _ => gate.iter_mut().zip(&up[at..]).for_each(|(g, u)| *g = scalar::gelu_tanh(*g) * u),
         });
     }
+
+    /// `gate = (u + 1) · g · sigmoid(alpha · g)` with `g = min(gate, limit)` and `u = up` kept within `-limit..=limit`: the clamped
+    /// SwiGLU of gpt-oss (OpenAI 2025), whose limit is 7 and alpha 1.702. NaN stays NaN.
+    ///
+    /// # Panics
+    /// Where the lengths differ.
+    pub fn swiglu_clamped(&self, gate: &mut [f32], up: &[f32], limit: f32, alpha: f32) {
+        assert_eq!(gate.len(), up.len(), "gate and up of different lengths");
+        let isa = self.isa;
+        self.map(gate, &|gate, at| match isa {
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: this set is chosen only where the processor has it.
+            Isa::Avx2 => unsafe {
+                crate::avx2::math::swiglu_clamped(gate, &up[at..at + gate.len()], limit, alpha);
+            },
+            _ => gate
+                .iter_mut()
+                .zip(&up[at..])
+                .for_each(|(g, u)| *g = scalar::swiglu_clamped(*g, *u, limit, alpha)),
+        });
+    }
+
+    /// `x = x · sigmoid(gate)`, element by element: an output gate of attention.
+    ///
+    /// # Panics
+    /// Where the lengths differ.
+    pub fn sigmoid_mul(&self, x: &mut [f32], gate: &[f32]) {
+        assert_eq!(x.len(), gate.len(), "values and gates of different lengths");
+        let isa = self.isa;
+        self.map(x, &|x, at| match isa {
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: this set is chosen only where the processor has it.
+            Isa::Avx2 => unsafe { crate::avx2::math::sigmoid_mul(x, &gate[at..at + x.len()]) },
+            _ => x.iter_mut().zip(&gate[at..]).for_each(|(x, g)| *x /= 1.0 + scalar::exp(-g)),
+        });
+    }
+
+    /// Each row of `x` `[rows, width]` times the sigmoid of its own `gate` `[rows]`: the gate of a shared expert.
+    ///
+    /// # Panics
+    /// Where `x` is not a row of `width` for each gate.
+    pub fn sigmoid_scale_rows(&self, x: &mut [f32], width: usize, gate: &[f32]) {
+        assert_eq!(x.len(), gate.len() * width, "values of another number of rows than gates");
+        for (x, gate) in x.chunks_exact_mut(width.max(1)).zip(gate) {
+            self.scale(x, scalar::sigmoid(*gate));
+        }
+    }
 }
 
 #[cfg(test)]

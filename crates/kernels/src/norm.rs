@@ -50,6 +50,35 @@ impl Cpu {
         });
     }
 
+    /// `x = x / sqrt(mean(x²) + eps) · weight · silu(z)` for each row of `weight.len()` elements: the gated norm behind a state
+    /// space (Dao & Gu 2024, "Transformers are SSMs", with the gate after the norm).
+    ///
+    /// # Panics
+    /// Where `x` is no whole number of rows or `z` has another length.
+    pub fn gated_norm(&self, x: &mut [f32], weight: &[f32], eps: f32, z: &[f32]) {
+        let row_len = weight.len();
+        assert!(x.len() == z.len() && x.len().is_multiple_of(row_len), "gated norm of the wrong shape");
+        let shared = SharedMut::new(x);
+        let isa = self.isa;
+        self.split(shared.len() / row_len, SERIAL.div_ceil(4 * row_len), &|rows| {
+            for row in rows {
+                // SAFETY: parts of one split are disjoint rows.
+                let x = unsafe { shared.slice(row * row_len, row_len) };
+                let z = &z[row * row_len..(row + 1) * row_len];
+                let scale = rms_scale(isa, x, eps);
+                match isa {
+                    #[cfg(target_arch = "x86_64")]
+                    // SAFETY: this set is chosen only where the processor has it.
+                    Isa::Avx2 => unsafe { crate::avx2::math::scale_gated(x, scale, weight, z) },
+                    _ => x
+                        .iter_mut()
+                        .zip(weight.iter().zip(z))
+                        .for_each(|(x, (w, z))| *x = *x * scale * w * scalar::silu(*z)),
+                }
+            }
+        });
+    }
+
     /// `x += y`, element by element.
     ///
     /// # Panics
@@ -57,6 +86,56 @@ impl Cpu {
     pub fn add(&self, x: &mut [f32], y: &[f32]) {
         assert_eq!(x.len(), y.len(), "sum of different lengths");
         self.map(x, &|x, at| x.iter_mut().zip(&y[at..]).for_each(|(x, y)| *x += y));
+    }
+
+    /// `x += factor · y`, element by element.
+    ///
+    /// # Panics
+    /// Where the lengths differ.
+    pub fn add_scaled(&self, x: &mut [f32], y: &[f32], factor: f32) {
+        assert_eq!(x.len(), y.len(), "sum of different lengths");
+        self.map(x, &|x, at| x.iter_mut().zip(&y[at..]).for_each(|(x, y)| *x += factor * y));
+    }
+
+    /// `x *= y`, element by element.
+    ///
+    /// # Panics
+    /// Where the lengths differ.
+    pub fn mul(&self, x: &mut [f32], y: &[f32]) {
+        assert_eq!(x.len(), y.len(), "product of different lengths");
+        self.map(x, &|x, at| x.iter_mut().zip(&y[at..]).for_each(|(x, y)| *x *= y));
+    }
+
+    /// `out[row] = Σ weights[row, rank] · parts[row, rank]`, added in rank order from the first product on. `out` is `[rows, width]`,
+    /// `parts` `[rows, top_k, width]`, `weights` `[rows, top_k]`.
+    ///
+    /// # Panics
+    /// Where the lengths disagree or `top_k` is zero.
+    pub fn combine(&self, out: &mut [f32], parts: &[f32], weights: &[f32], top_k: usize) {
+        assert!(top_k > 0 && weights.len().is_multiple_of(top_k), "weights of the wrong length");
+        if weights.is_empty() {
+            assert!(out.is_empty() && parts.is_empty(), "a sum without weights");
+            return;
+        }
+        let rows = weights.len() / top_k;
+        let width = out.len() / rows;
+        assert!(out.len() == rows * width && parts.len() == top_k * out.len(), "sum of the wrong shape");
+        self.map(out, &|mut out, mut at| {
+            while !out.is_empty() {
+                let (row, column) = (at / width, at % width);
+                let (piece, rest) = out.split_at_mut(out.len().min(width - column));
+                for (rank, weight) in weights[row * top_k..(row + 1) * top_k].iter().enumerate() {
+                    let part = &parts[(row * top_k + rank) * width + column..];
+                    if rank == 0 {
+                        piece.iter_mut().zip(part).for_each(|(o, p)| *o = weight * p);
+                    } else {
+                        piece.iter_mut().zip(part).for_each(|(o, p)| *o += weight * p);
+                    }
+                }
+                at += piece.len();
+                out = rest;
+            }
+        });
     }
 
     /// Adds `bias` to each row of `x`.
