@@ -8,11 +8,17 @@
 use crate::cpu::{Cpu, Isa};
 use crate::pool::SharedMut;
 use crate::scalar;
+use std::cell::RefCell;
+use std::ops::Range;
 
 /// Value columns of a state tile: four registers, 16 KB of state with keys of 128.
 const TILE: usize = 32;
 /// Channels that a step of the convolution takes together.
-const CONV_BLOCK: usize = 64;
+const CONV_BLOCK: usize = 512;
+/// Elements of a convolution below which it stays on the calling thread.
+const SERIAL: usize = 4096;
+/// Rows whose copies wait in the second-level cache beside the state of a key head.
+const BLOCK_ROWS: usize = 32;
 
 /// Sizes of a gated delta net.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +60,14 @@ impl DeltaShape {
     /// Columns of a head's state as stored.
     fn columns(&self) -> usize {
         self.v_dim.next_multiple_of(8)
+    }
+
+    /// Value head `i` of those that key head `j` serves.
+    fn v_head(&self, j: usize, i: usize) -> usize {
+        match self.heads {
+            HeadOrder::Grouped => j * self.ratio() + i,
+            HeadOrder::Tiled => i * self.n_k_heads + j,
+        }
     }
 
     fn check(&self) {
@@ -151,54 +165,53 @@ pub(crate) struct Step {
     pub(crate) q_scale: f32,
 }
 
-/// What the factors of one row come from.
-pub(crate) struct PrepareRow<'a> {
-    shape: &'a DeltaShape,
-    weights: &'a DeltaWeights<'a>,
-    /// The whole batch's.
-    gates: DeltaGates<'a>,
-    row: usize,
-    qkv: &'a [f32],
+/// What gates one position and value head.
+pub(crate) struct Gate {
+    a: f32,
+    /// With its bias.
+    alpha: f32,
+    beta: f32,
 }
 
-impl PrepareRow<'_> {
-    /// Fills the factors `[n_v_heads]`; `dots(q, k)` is `[q·q, k·k, q·k]`. Inlined into a caller with wider registers.
+impl Step {
+    /// The factors of the value heads under one key head, from `[q·q, k·k, q·k]`. Inlined into a caller with wider registers.
     #[inline(always)]
-    pub(crate) fn run(&self, dots: impl Fn(&[f32], &[f32]) -> [f32; 3], out: &mut [Step]) {
-        let DeltaShape { n_k_heads: n_k, n_v_heads: n_v, k_dim, .. } = *self.shape;
-        let ratio = self.shape.ratio();
-        let (q, k) = self.qkv[..2 * n_k * k_dim].split_at(n_k * k_dim);
-        for (j, (q, k)) in q.chunks_exact(k_dim).zip(k.chunks_exact(k_dim)).enumerate() {
-            let [qq, kk, qk] = dots(q, k);
-            let k_scale = 1.0 / (kk + self.weights.eps).sqrt();
-            let q_scale = 1.0 / (qq + self.weights.eps).sqrt() / (k_dim as f32).sqrt();
-            for i in 0..ratio {
-                let h = match self.shape.heads {
-                    HeadOrder::Grouped => j * ratio + i,
-                    HeadOrder::Tiled => i * n_k + j,
-                };
-                let (beta, alpha) = match self.gates {
-                    DeltaGates::Split { beta, alpha } => {
-                        (beta[self.row * n_v + h], alpha[self.row * n_v + h])
-                    }
-                    DeltaGates::PerKeyHead(both) => {
-                        let at = 2 * (self.row * n_v + j * ratio) + i;
-                        (both[at], both[at + ratio])
-                    }
-                };
-                let decay =
-                    scalar::exp(self.weights.a[h] * scalar::softplus(alpha + self.weights.dt_bias[h]));
-                out[h] = Step {
-                    decay,
-                    held: decay * k_scale,
-                    beta: 1.0 / (1.0 + scalar::exp(-beta)),
-                    k_scale,
-                    kq: qk * k_scale,
-                    q_scale,
-                };
-            }
+    pub(crate) fn fill(
+        [qq, kk, qk]: [f32; 3],
+        k_dim: usize,
+        eps: f32,
+        gates: impl Iterator<Item = Gate>,
+        out: &mut [Self],
+    ) {
+        let k_scale = 1.0 / (kk + eps).sqrt();
+        let q_scale = 1.0 / (qq + eps).sqrt() / (k_dim as f32).sqrt();
+        for (out, gate) in out.iter_mut().zip(gates) {
+            let decay = scalar::exp(gate.a * scalar::softplus(gate.alpha));
+            *out = Self {
+                decay,
+                held: decay * k_scale,
+                beta: 1.0 / (1.0 + scalar::exp(-gate.beta)),
+                k_scale,
+                kq: qk * k_scale,
+                q_scale,
+            };
         }
     }
+}
+
+/// Copies of a block of rows for one key head, and their factors.
+#[derive(Default)]
+struct Block {
+    /// `[rows, 2, k_dim]`: query, key.
+    qk: Vec<f32>,
+    /// `[value heads of the key head, rows, v_dim]`: values, then results.
+    x: Vec<f32>,
+    /// `[rows, value heads of the key head]`.
+    steps: Vec<Step>,
+}
+
+thread_local! {
+    static BLOCK: RefCell<Block> = RefCell::default();
 }
 
 impl Cpu {
@@ -216,36 +229,34 @@ impl Cpu {
         let rows = x.len() / channels;
         let (x, tail) = (SharedMut::new(x), SharedMut::new(&mut state.conv));
         let isa = self.isa;
-        let least = 4 * CONV_BLOCK * 64_usize.div_ceil(rows.max(1));
+        let least = CONV_BLOCK * (SERIAL / CONV_BLOCK).div_ceil(rows.max(1));
         self.split(channels, least, &|part| {
-            let mut buffer = vec![0.0_f32; (2 * width - 1) * CONV_BLOCK];
+            let mut buffer = vec![0.0_f32; 2 * width * CONV_BLOCK];
             for start in part.clone().step_by(CONV_BLOCK) {
                 let n = CONV_BLOCK.min(part.end - start);
-                let (taps, rest) = buffer.split_at_mut(width * n);
-                let history = &mut rest[..(width - 1) * n];
-                for (c, weight) in weight[start * width..(start + n) * width].chunks_exact(width).enumerate()
-                {
-                    weight.iter().enumerate().for_each(|(tap, w)| taps[tap * n + c] = *w);
-                }
-                for (at, history) in history.chunks_exact_mut(n).enumerate() {
+                let (taps, ring) = buffer[..2 * width * n].split_at_mut(width * n);
+                transpose(&weight[start * width..(start + n) * width], width, taps);
+                for (at, inputs) in ring.chunks_exact_mut(n).take(width - 1).enumerate() {
                     // SAFETY: the channels of a part are its own.
-                    history.copy_from_slice(unsafe { tail.slice(at * channels + start, n) });
+                    inputs.copy_from_slice(unsafe { tail.slice(at * channels + start, n) });
                 }
                 for row in 0..rows {
                     // SAFETY: as above.
                     let x = unsafe { x.slice(row * channels + start, n) };
+                    let newest = (row + width - 1) % width;
                     match isa {
                         #[cfg(target_arch = "x86_64")]
                         // SAFETY: this set is chosen only where the processor has it.
                         Isa::Avx2 if n.is_multiple_of(8) => unsafe {
-                            crate::avx2::delta::conv_step(taps, history, x);
+                            crate::avx2::delta::conv_step(taps, ring, newest, x);
                         },
-                        _ => scalar::conv_step(taps, history, x),
+                        _ => scalar::conv_step(taps, ring, newest, x),
                     }
                 }
-                for (at, history) in history.chunks_exact(n).enumerate() {
+                for at in 0..width - 1 {
+                    let inputs = &ring[(rows + at) % width * n..][..n];
                     // SAFETY: as above.
-                    unsafe { tail.slice(at * channels + start, n) }.copy_from_slice(history);
+                    unsafe { tail.slice(at * channels + start, n) }.copy_from_slice(inputs);
                 }
             }
         });
@@ -274,7 +285,7 @@ impl Cpu {
         gates: DeltaGates<'_>,
         out: &mut [f32],
     ) {
-        let DeltaShape { n_k_heads: n_k, n_v_heads: n_v, k_dim, v_dim, .. } = *shape;
+        let DeltaShape { n_k_heads: n_k, n_v_heads: n_v, v_dim, .. } = *shape;
         let channels = shape.channels();
         assert_eq!(state.shape, *shape, "a state of another shape");
         assert!(qkv.len().is_multiple_of(channels), "queries, keys and values of the wrong shape");
@@ -288,59 +299,122 @@ impl Cpu {
             "gates of the wrong length"
         );
         assert_eq!(out.len(), rows * n_v * v_dim, "delta rule output of the wrong shape");
-        let steps = self.delta_steps(shape, weights, qkv, gates);
-        let (heads, out) = (SharedMut::new(&mut state.heads), SharedMut::new(out));
-        let (tiles, columns) = (v_dim.div_ceil(TILE), shape.columns());
-        self.pool.run(n_v * tiles, &|task| {
-            let (h, first) = (task / tiles, task % tiles * TILE);
-            let j = match shape.heads {
-                HeadOrder::Grouped => h / shape.ratio(),
-                HeadOrder::Tiled => h % n_k,
-            };
-            let (width, n) = (TILE.min(columns - first), TILE.min(v_dim - first));
-            // SAFETY: a tile of a head belongs to one task.
-            let state = unsafe { heads.slice((h * columns + first) * k_dim, width * k_dim) };
-            for (row, qkv) in qkv.chunks_exact(channels).enumerate() {
-                let (q, k) = (&qkv[j * k_dim..][..k_dim], &qkv[(n_k + j) * k_dim..][..k_dim]);
-                let v = &qkv[2 * n_k * k_dim + h * v_dim + first..][..n];
-                let step = &steps[row * n_v + h];
-                // SAFETY: as are its columns of the output.
-                let out = unsafe { out.slice((row * n_v + h) * v_dim + first, n) };
-                match self.isa {
-                    #[cfg(target_arch = "x86_64")]
-                    // SAFETY: this set is chosen only where the processor has it.
-                    Isa::Avx2 => unsafe { crate::avx2::delta::step(state, q, k, v, step, out) },
-                    _ => scalar::delta_step(state, q, k, v, step, out),
+        let call = Call {
+            isa: self.isa,
+            shape,
+            weights,
+            gates,
+            qkv,
+            heads: SharedMut::new(&mut state.heads),
+            out: SharedMut::new(out),
+        };
+        // More parts repeat the copies of queries and keys, fewer leave threads without work.
+        let tiles = shape.ratio() * v_dim.div_ceil(TILE);
+        let parts = (8 * self.threads()).div_ceil(n_k).min(tiles);
+        self.pool.run(n_k * parts, &|task| {
+            let (j, part) = (task / parts, task % parts);
+            let tiles = tiles * part / parts..tiles * (part + 1) / parts;
+            BLOCK.with_borrow_mut(|block| {
+                for start in (0..rows).step_by(BLOCK_ROWS) {
+                    call.block(j, tiles.clone(), start..rows.min(start + BLOCK_ROWS), block);
                 }
-            }
+            });
         });
     }
+}
 
-    /// The factors of every row and value head, `[rows, n_v_heads]`.
-    fn delta_steps(
-        &self,
-        shape: &DeltaShape,
-        weights: &DeltaWeights<'_>,
-        qkv: &[f32],
-        gates: DeltaGates<'_>,
-    ) -> Vec<Step> {
-        let (channels, n_v) = (shape.channels(), shape.n_v_heads);
-        let rows = qkv.len() / channels;
-        let mut steps = vec![Step::default(); rows * n_v];
-        let shared = SharedMut::new(&mut steps);
-        self.split(rows, 8, &|part| {
-            for row in part {
-                // SAFETY: parts of one split are disjoint rows.
-                let out = unsafe { shared.slice(row * n_v, n_v) };
-                let job = PrepareRow { shape, weights, gates, row, qkv: &qkv[row * channels..][..channels] };
+/// One call of [`Cpu::delta_rule`].
+struct Call<'a> {
+    isa: Isa,
+    shape: &'a DeltaShape,
+    weights: &'a DeltaWeights<'a>,
+    gates: DeltaGates<'a>,
+    qkv: &'a [f32],
+    heads: SharedMut<f32>,
+    out: SharedMut<f32>,
+}
+
+impl Call<'_> {
+    /// Takes `rows` through some state tiles of the value heads under key head `j`; tiles count heads first. A row of the batch is so long
+    /// that its neighbours' elements fall into the same few lines of the caches, hence the copies.
+    fn block(&self, j: usize, tiles: Range<usize>, rows: Range<usize>, block: &mut Block) {
+        let DeltaShape { n_k_heads: n_k, n_v_heads: n_v, k_dim, v_dim, .. } = *self.shape;
+        let (ratio, columns, per_head) = (self.shape.ratio(), self.shape.columns(), v_dim.div_ceil(TILE));
+        let members = tiles.start / per_head..tiles.end.div_ceil(per_head);
+        let Block { qk, x, steps } = block;
+        qk.resize(rows.len() * 2 * k_dim, 0.0);
+        x.resize(ratio * rows.len() * v_dim, 0.0);
+        steps.resize(rows.len() * ratio, Step::default());
+        for (at, row) in rows.clone().enumerate() {
+            let qkv = &self.qkv[row * self.shape.channels()..][..self.shape.channels()];
+            let (q, k) = qk[2 * at * k_dim..][..2 * k_dim].split_at_mut(k_dim);
+            q.copy_from_slice(&qkv[j * k_dim..][..k_dim]);
+            k.copy_from_slice(&qkv[(n_k + j) * k_dim..][..k_dim]);
+            for i in members.clone() {
+                let v = &qkv[2 * n_k * k_dim + self.shape.v_head(j, i) * v_dim..][..v_dim];
+                x[(i * rows.len() + at) * v_dim..][..v_dim].copy_from_slice(v);
+            }
+            self.prepare(q, k, row, j, &mut steps[at * ratio..][..ratio]);
+        }
+        for tile in tiles {
+            let (i, first) = (tile / per_head, tile % per_head * TILE);
+            let (width, n) = (TILE.min(columns - first), TILE.min(v_dim - first));
+            let at = (self.shape.v_head(j, i) * columns + first) * k_dim;
+            // SAFETY: a tile of a head belongs to one task.
+            let state = unsafe { self.heads.slice(at, width * k_dim) };
+            for (row, (qk, steps)) in qk.chunks_exact(2 * k_dim).zip(steps.chunks_exact(ratio)).enumerate() {
+                let (q, k) = qk.split_at(k_dim);
+                let x = &mut x[(i * rows.len() + row) * v_dim + first..][..n];
                 match self.isa {
                     #[cfg(target_arch = "x86_64")]
                     // SAFETY: this set is chosen only where the processor has it.
-                    Isa::Avx2 => unsafe { crate::avx2::delta::prepare(&job, out) },
-                    _ => job.run(scalar::delta_dots, out),
+                    Isa::Avx2 => unsafe { crate::avx2::delta::step(state, q, k, &steps[i], x) },
+                    _ => scalar::delta_step(state, q, k, &steps[i], x),
                 }
+                let at = ((rows.start + row) * n_v + self.shape.v_head(j, i)) * v_dim + first;
+                // SAFETY: and so do its columns of the output.
+                unsafe { self.out.slice(at, n) }.copy_from_slice(x);
             }
+        }
+    }
+
+    /// The factors of `row` for the value heads under key head `j`.
+    fn prepare(&self, q: &[f32], k: &[f32], row: usize, j: usize, out: &mut [Step]) {
+        let (n_v, ratio) = (self.shape.n_v_heads, self.shape.ratio());
+        let gates = (0..ratio).map(|i| {
+            let h = self.shape.v_head(j, i);
+            let (beta, alpha) = match self.gates {
+                DeltaGates::Split { beta, alpha } => (beta[row * n_v + h], alpha[row * n_v + h]),
+                DeltaGates::PerKeyHead(both) => {
+                    let at = 2 * (row * n_v + j * ratio) + i;
+                    (both[at], both[at + ratio])
+                }
+            };
+            Gate { a: self.weights.a[h], alpha: alpha + self.weights.dt_bias[h], beta }
         });
-        steps
+        match self.isa {
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: this set is chosen only where the processor has it.
+            Isa::Avx2 => unsafe { crate::avx2::delta::prepare(q, k, self.weights.eps, gates, out) },
+            _ => Step::fill(scalar::delta_dots(q, k), q.len(), self.weights.eps, gates, out),
+        }
+    }
+}
+
+/// `[n, width]` to `[width, n]`.
+fn transpose(from: &[f32], width: usize, to: &mut [f32]) {
+    let n = from.len() / width;
+    if width == 4 {
+        // The released models' width, in a form that the compiler turns into shuffles.
+        let (a, rest) = to.split_at_mut(n);
+        let (b, rest) = rest.split_at_mut(n);
+        let (c, d) = rest.split_at_mut(n);
+        for ((((w, a), b), c), d) in from.as_chunks::<4>().0.iter().zip(a).zip(b).zip(c).zip(d) {
+            [*a, *b, *c, *d] = *w;
+        }
+        return;
+    }
+    for (c, taps) in from.chunks_exact(width).enumerate() {
+        taps.iter().enumerate().for_each(|(tap, w)| to[tap * n + c] = *w);
     }
 }

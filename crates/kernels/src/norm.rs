@@ -210,4 +210,59 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn gated_norm_matches_its_definition_and_its_scalar_twin() {
+        for width in [77, 128, 5] {
+            let value = |i: usize, m: usize| (i * 37 % m) as f32 * 0.1 - 5.0;
+            let x: Vec<f32> = (0..300 * width).map(|i| value(i, 101)).collect();
+            let z: Vec<f32> = (0..300 * width).map(|i| 3.0 * value(i, 97)).collect();
+            let w: Vec<f32> = (0..width).map(|i| 0.5 + i as f32 * 0.01).collect();
+            let (mut a, mut b) = (x.clone(), x.clone());
+            Cpu::new(2).gated_norm(&mut a, &w, 1e-6, &z);
+            Cpu::scalar(1).gated_norm(&mut b, &w, 1e-6, &z);
+            assert_eq!(a, b);
+            for (row, x) in x.chunks(width).enumerate() {
+                let mean = x.iter().map(|v| f64::from(*v).powi(2)).sum::<f64>() / width as f64;
+                for (i, x) in x.iter().enumerate() {
+                    let gate = f64::from(z[row * width + i]);
+                    let normed = f64::from(*x) / (mean + 1e-6).sqrt() * f64::from(w[i]);
+                    let want = normed * gate / (1.0 + (-gate).exp());
+                    assert!((f64::from(a[row * width + i]) - want).abs() < 1e-5 * (1.0 + want.abs()));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn parts_are_added_in_rank_order_from_the_first_product_on() {
+        let (rows, top_k, width) = (40, 3, 700);
+        let parts: Vec<f32> =
+            (0..rows * top_k * width).map(|i| (i * 7919 % 1009) as f32 * 0.37 - 180.0).collect();
+        let weights: Vec<f32> = (0..rows * top_k).map(|i| (i % 7) as f32 * 0.13 - 0.2).collect();
+        let mut out = vec![f32::NAN; rows * width];
+        Cpu::new(2).combine(&mut out, &parts, &weights, top_k);
+        for (i, got) in out.iter().enumerate() {
+            let (row, column) = (i / width, i % width);
+            let product = |rank| weights[row * top_k + rank] * parts[(row * top_k + rank) * width + column];
+            assert_eq!(*got, product(0) + product(1) + product(2), "row {row}, column {column}");
+        }
+        let mut one = [0.0; 2];
+        Cpu::new(1).combine(&mut one, &[-0.0, 2.0], &[1.0], 1);
+        assert_eq!(one.map(f32::to_bits), [(-0.0_f32).to_bits(), 2.0_f32.to_bits()]);
+        Cpu::new(1).combine(&mut [], &[], &[], 2);
+    }
+
+    #[test]
+    fn products_and_scaled_sums_are_elementwise() {
+        let y: Vec<f32> = (0..20_000).map(|i| i as f32 * 0.3 - 1000.0).collect();
+        let x: Vec<f32> = y.iter().map(|y| 1.7 - y).collect();
+        let (mut product, mut sum) = (x.clone(), x.clone());
+        let cpu = Cpu::new(2);
+        cpu.mul(&mut product, &y);
+        cpu.add_scaled(&mut sum, &y, 0.22);
+        for (i, (x, y)) in x.iter().zip(&y).enumerate() {
+            assert_eq!((product[i], sum[i]), (x * y, x + 0.22 * y));
+        }
+    }
 }

@@ -2,17 +2,17 @@
 
 use super::math::{silu8, sum8};
 use super::store;
-use crate::delta::{PrepareRow, Step};
+use crate::delta::{Gate, Step};
 use core::arch::x86_64::*;
 
 /// As [`crate::scalar::delta_step`].
 #[target_feature(enable = "avx2,fma")]
-pub(crate) fn step(state: &mut [f32], q: &[f32], k: &[f32], v: &[f32], s: &Step, out: &mut [f32]) {
+pub(crate) fn step(state: &mut [f32], q: &[f32], k: &[f32], s: &Step, x: &mut [f32]) {
     match state.len() / k.len() {
-        8 => columns::<1>(state, q, k, v, s, out),
-        16 => columns::<2>(state, q, k, v, s, out),
-        24 => columns::<3>(state, q, k, v, s, out),
-        32 => columns::<4>(state, q, k, v, s, out),
+        8 => columns::<1>(state, q, k, s, x),
+        16 => columns::<2>(state, q, k, s, x),
+        24 => columns::<3>(state, q, k, s, x),
+        32 => columns::<4>(state, q, k, s, x),
         other => unreachable!("a state tile of {other} columns"),
     }
 }
@@ -20,9 +20,8 @@ pub(crate) fn step(state: &mut [f32], q: &[f32], k: &[f32], v: &[f32], s: &Step,
 /// `N` registers of columns. Four of them with two reads each are the eight chains that keep both multipliers busy.
 #[inline]
 #[target_feature(enable = "avx2,fma")]
-fn columns<const N: usize>(state: &mut [f32], q: &[f32], k: &[f32], v: &[f32], s: &Step, out: &mut [f32]) {
-    assert!(q.len() == k.len() && state.len() == k.len() * N * 8 && v.len() == out.len());
-    assert!(v.len() <= N * 8 && v.len() > (N - 1) * 8);
+fn columns<const N: usize>(state: &mut [f32], q: &[f32], k: &[f32], s: &Step, x: &mut [f32]) {
+    assert!(q.len() == k.len() && state.len() == k.len() * N * 8 && x.len().div_ceil(8) == N);
     let (mut held, mut read) = ([_mm256_setzero_ps(); N], [_mm256_setzero_ps(); N]);
     let state = state.as_mut_ptr();
     for (i, (k, q)) in k.iter().zip(q).enumerate() {
@@ -36,11 +35,11 @@ fn columns<const N: usize>(state: &mut [f32], q: &[f32], k: &[f32], v: &[f32], s
     }
     let decay = _mm256_set1_ps(s.decay);
     let mut change = [_mm256_setzero_ps(); N];
-    for (c, (v, out)) in v.chunks(8).zip(out.chunks_mut(8)).enumerate() {
+    for (c, x) in x.chunks_mut(8).enumerate() {
         let correction =
-            _mm256_mul_ps(_mm256_set1_ps(s.beta), _mm256_fmadd_ps(_mm256_set1_ps(-s.held), held[c], load(v)));
+            _mm256_mul_ps(_mm256_set1_ps(s.beta), _mm256_fmadd_ps(_mm256_set1_ps(-s.held), held[c], load(x)));
         let y = _mm256_fmadd_ps(correction, _mm256_set1_ps(s.kq), _mm256_mul_ps(decay, read[c]));
-        store(_mm256_mul_ps(_mm256_set1_ps(s.q_scale), y), out);
+        store(_mm256_mul_ps(_mm256_set1_ps(s.q_scale), y), x);
         change[c] = _mm256_mul_ps(correction, _mm256_set1_ps(s.k_scale));
     }
     for (i, k) in k.iter().enumerate() {
@@ -70,10 +69,10 @@ fn load(x: &[f32]) -> __m256 {
     unsafe { _mm256_loadu_ps(lanes.as_ptr()) }
 }
 
-/// As [`PrepareRow::run`] with the scalar dot products.
+/// [`Step::fill`] from the products of a query with a key.
 #[target_feature(enable = "avx2,fma")]
-pub(crate) fn prepare(row: &PrepareRow<'_>, out: &mut [Step]) {
-    row.run(|q, k| dots(q, k), out);
+pub(crate) fn prepare(q: &[f32], k: &[f32], eps: f32, gates: impl Iterator<Item = Gate>, out: &mut [Step]) {
+    Step::fill(dots(q, k), q.len(), eps, gates, out);
 }
 
 /// As [`crate::scalar::delta_dots`].
@@ -92,27 +91,19 @@ fn dots(q: &[f32], k: &[f32]) -> [f32; 3] {
 
 /// As [`crate::scalar::conv_step`], for a multiple of eight channels.
 #[target_feature(enable = "avx2,fma")]
-pub(crate) fn conv_step(taps: &[f32], history: &mut [f32], x: &mut [f32]) {
-    let n = x.len();
-    assert!(n.is_multiple_of(8) && taps.len().is_multiple_of(n) && taps.len() == history.len() + n);
-    let past = history.len() / n;
+pub(crate) fn conv_step(taps: &[f32], ring: &mut [f32], newest: usize, x: &mut [f32]) {
+    let (n, width) = (x.len(), taps.len() / x.len());
+    assert!(n.is_multiple_of(8) && newest < width && taps.len() == width * n && ring.len() == width * n);
+    ring[newest * n..(newest + 1) * n].copy_from_slice(x);
     for c in (0..n).step_by(8) {
-        // SAFETY: `c + 8 <= n`, and `past` rows of `n` are in `history`, one more in `taps`.
+        // SAFETY: `c + 8 <= n`, and there are `width` rows of `n` in both.
         unsafe {
             let mut acc = _mm256_setzero_ps();
-            for tap in 0..past {
-                let (w, x) = (taps.as_ptr().add(tap * n + c), history.as_ptr().add(tap * n + c));
+            let mut row = newest;
+            for tap in 0..width {
+                row = if row + 1 == width { 0 } else { row + 1 };
+                let (w, x) = (taps.as_ptr().add(tap * n + c), ring.as_ptr().add(row * n + c));
                 acc = _mm256_fmadd_ps(_mm256_loadu_ps(w), _mm256_loadu_ps(x), acc);
-            }
-            let new = _mm256_loadu_ps(x.as_ptr().add(c));
-            acc = _mm256_fmadd_ps(_mm256_loadu_ps(taps.as_ptr().add(past * n + c)), new, acc);
-            for row in 0..past {
-                let next = if row + 1 < past {
-                    _mm256_loadu_ps(history.as_ptr().add((row + 1) * n + c))
-                } else {
-                    new
-                };
-                _mm256_storeu_ps(history.as_mut_ptr().add(row * n + c), next);
             }
             _mm256_storeu_ps(x.as_mut_ptr().add(c), silu8(acc));
         }

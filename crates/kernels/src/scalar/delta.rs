@@ -4,18 +4,19 @@ use crate::delta::Step;
 use crate::scalar::dot::sum8;
 use crate::scalar::{exp, silu};
 
-/// One position for a tile of a head's state `[k_dim, width]`: what it holds for `k`, corrected towards `v`, and read with
-/// `q`. A column is one chain of fused multiply-adds over the keys for each of the two reads; columns past `v` are padding.
-pub(crate) fn delta_step(state: &mut [f32], q: &[f32], k: &[f32], v: &[f32], s: &Step, out: &mut [f32]) {
+/// One position for a tile of a head's state `[k_dim, width]`: what it holds for `k`, corrected towards the values in `x`, and read
+/// with `q` into `x`. A column is one chain of fused multiply-adds over the keys for each of the two reads; columns past `x` are
+/// padding.
+pub(crate) fn delta_step(state: &mut [f32], q: &[f32], k: &[f32], s: &Step, x: &mut [f32]) {
     let width = state.len() / k.len();
-    for (column, (out, v)) in out.iter_mut().zip(v).enumerate() {
+    for (column, x) in x.iter_mut().enumerate() {
         let (mut held, mut read) = (0.0_f32, 0.0_f32);
         for ((k, q), row) in k.iter().zip(q).zip(state.chunks_exact(width)) {
             held = row[column].mul_add(*k, held);
             read = row[column].mul_add(*q, read);
         }
-        let correction = s.beta * (-s.held).mul_add(held, *v);
-        *out = s.q_scale * correction.mul_add(s.kq, s.decay * read);
+        let correction = s.beta * (-s.held).mul_add(held, *x);
+        *x = s.q_scale * correction.mul_add(s.kq, s.decay * read);
         let change = correction * s.k_scale;
         for (k, row) in k.iter().zip(state.chunks_exact_mut(width)) {
             row[column] = k.mul_add(change, s.decay * row[column]);
@@ -49,20 +50,15 @@ pub(crate) fn softplus(x: f32) -> f32 {
     if x > 0.0 { x + log } else { log }
 }
 
-/// One position of a causal convolution of each channel with its own taps, through SiLU. `taps` is `[conv_width, n]`, oldest first,
-/// `history` the `[conv_width - 1, n]` inputs before `x`, oldest first; it is moved on by one.
-pub(crate) fn conv_step(taps: &[f32], history: &mut [f32], x: &mut [f32]) {
-    let n = x.len();
+/// One position of a causal convolution of each channel with its own taps, through SiLU. `taps` is `[conv_width, n]`, oldest
+/// first; `ring` has as many rows of inputs, of which row `newest` is replaced by `x` and the one after it is the oldest.
+pub(crate) fn conv_step(taps: &[f32], ring: &mut [f32], newest: usize, x: &mut [f32]) {
+    let (n, width) = (x.len(), taps.len() / x.len());
+    ring[newest * n..(newest + 1) * n].copy_from_slice(x);
     for (c, x) in x.iter_mut().enumerate() {
-        let mut acc = 0.0_f32;
-        for tap in 0..taps.len() / n - 1 {
-            acc = taps[tap * n + c].mul_add(history[tap * n + c], acc);
-        }
-        acc = taps[taps.len() - n + c].mul_add(*x, acc);
-        let new = std::mem::replace(x, silu(acc));
-        for at in (c..history.len()).step_by(n) {
-            history[at] = history.get(at + n).copied().unwrap_or(new);
-        }
+        *x = silu((0..width).fold(0.0_f32, |acc, tap| {
+            taps[tap * n + c].mul_add(ring[(newest + 1 + tap) % width * n + c], acc)
+        }));
     }
 }
 
