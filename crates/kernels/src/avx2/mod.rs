@@ -8,6 +8,7 @@
 #![allow(clippy::needless_range_loop)]
 
 pub(crate) mod attention;
+pub(crate) mod delta;
 mod float;
 mod formats;
 pub(crate) mod math;
