@@ -22,7 +22,7 @@ pub(super) fn body(keys: &Keys<'_>, tensors: &mut Tensors<'_>) -> Result<Body, M
     }
     let attention = |t: &mut Tensors<'_>, dims: &Dims, i: usize| {
         let form = AttentionForm {
-            window: (i % 2 == 0).then_some(window),
+            window: i.is_multiple_of(2).then_some(window),
             biases: Biases::QkvAndOutput,
             sinks: true,
             ..AttentionForm::usual(dims, rope.clone())

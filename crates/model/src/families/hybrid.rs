@@ -54,7 +54,7 @@ fn body(
     let recurrent = keys.flags("attention.recurrent_layers", dims.n_blocks)?;
     let interval = keys.count("full_attention_interval")?.unwrap_or(4);
     let mixer = |t: &mut Tensors<'_>, dims: &Dims, i: usize| {
-        if recurrent.as_ref().map_or((i + 1) % interval != 0, |flags| flags[i]) {
+        if recurrent.as_ref().map_or(!(i + 1).is_multiple_of(interval), |flags| flags[i]) {
             return delta.net(t, dims, i).map(Mixer::Delta);
         }
         let form = AttentionForm {

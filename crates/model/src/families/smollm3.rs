@@ -16,7 +16,7 @@ pub(super) fn body(keys: &Keys<'_>, tensors: &mut Tensors<'_>) -> Result<Body, M
     let rope = parts::rope(keys, &dims, Pairing::Interleaved)?;
     let attention = |t: &mut Tensors<'_>, dims: &Dims, i: usize| {
         let mut form = AttentionForm::usual(dims, rope.clone());
-        form.rope = form.rope.filter(|_| (i + 1) % 4 != 0);
+        form.rope = form.rope.filter(|_| !(i + 1).is_multiple_of(4));
         parts::attention(t, dims, i, form).map(Mixer::Attention)
     };
     let width = parts::ff_width(keys)?;

@@ -221,7 +221,7 @@ pub(in crate::families) fn groups(
 ) -> Result<Option<ExpertGroups>, ModelError> {
     let Some(count) = keys.some_count("expert_group_count")?.filter(|&n| n > 1) else { return Ok(None) };
     let used = keys.require_count("expert_group_used_count")?;
-    if experts.count % count != 0 || experts.count / count < best {
+    if !experts.count.is_multiple_of(count) || experts.count / count < best {
         let expected = format!("a divisor of expert_count ({}) with groups of {best} or more", experts.count);
         return Err(keys.bad("expert_group_count", count, expected));
     }
