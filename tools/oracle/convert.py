@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 SPECIAL = {"gpt2": ["<|bos|>", "<|eos|>", "<|pad|>"], "llama": ["<unk>", "<s>", "</s>"],
+           "phi3": ["<unk>", "<s>", "</s>", "<|endoftext|>"],
            "gemma": ["<pad>", "</s>", "<s>", "<unk>"], "gemma4": ["<pad>", "<eos>", "<bos>", "<unk>"]}
 PAIRS = [("t", "h"), ("i", "n"), ("e", "r"), ("a", "n"), ("o", "n"), ("th", "e"), ("in", "g"), ("an", "d")]
 
@@ -32,7 +33,7 @@ def vocabulary(kind, size):
     assert size <= len(special) + len(plain)
     tokens = special + plain[: size - len(special)]
     types = [3] * len(special) + [1] * (size - len(special))
-    if kind in ("llama", "gemma"):
+    if kind in ("llama", "phi3", "gemma"):
         types[special.index("<unk>")] = 2
     ranks = {piece: -float(at + 1) for at, piece in enumerate(plain)}
     scores = [ranks.get(token, 0.0) for token in tokens]
@@ -42,7 +43,7 @@ def vocabulary(kind, size):
 def add_vocabulary(writer, kind, pre, size):
     """The keys that the converter writes for a vocabulary of `kind`."""
     tokens, types, scores, merges = vocabulary(kind, size)
-    writer.add_tokenizer_model("llama" if kind == "gemma" else kind)
+    writer.add_tokenizer_model("llama" if kind in ("gemma", "phi3") else kind)
     if kind != "gemma4":
         writer.add_tokenizer_pre(pre)
     writer.add_token_list(tokens)
@@ -51,7 +52,7 @@ def add_vocabulary(writer, kind, pre, size):
     writer.add_token_types(types)
     if kind in ("gpt2", "gemma4"):
         writer.add_token_merges(merges)
-    first = {"gpt2": (0, 1, 2), "llama": (1, 2, None), "gemma": (2, 1, 0), "gemma4": (2, 1, 0)}[kind]
+    first = {"gpt2": (0, 1, 2), "llama": (1, 2, None), "phi3": (1, 2, None), "gemma": (2, 1, 0), "gemma4": (2, 1, 0)}[kind]
     writer.add_bos_token_id(first[0])
     writer.add_eos_token_id(first[1])
     if kind == "gemma4":

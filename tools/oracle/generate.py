@@ -42,12 +42,13 @@ def find(name, family, tries=400):
 
 @torch.no_grad()
 def add_alternative(model, family, entries, tensors):
-    """`alt_p{i}_logits`: the same weights under `family["alternative"]`, a reading that the GGUF doesn't tell apart."""
+    """`alt_*`: the same weights and ids under `family["alternative"]`, another reading of the same GGUF."""
     other = weights.build({**family, "config": {**family["config"], **family["alternative"]}})
     other.load_state_dict(model.state_dict())
     for i, entry in enumerate(entries):
-        logits = other(torch.tensor([entry["ids"]])).logits[0]
+        logits = other(torch.tensor([entry["ids"] + entry["greedy"]])).logits[0]
         tensors[f"alt_p{i}_logits"] = logits[entry["logits_positions"]].contiguous()
+        tensors[f"alt_p{i}_gen_logits"] = logits[len(entry["ids"]) :].contiguous()
 
 
 def generate(name, family, converter, out):

@@ -60,7 +60,7 @@ def sample(name, tensor, seed, model_type, embed_std):
     if leaf == "sinks":
         return 1.5 + normal
     if leaf == "e_score_correction_bias":
-        return 0.15 * normal
+        return 0.4 * normal
     if leaf == "per_expert_scale":
         return 1.0 + 0.4 * torch.rand(tensor.shape, generator=generator)
     if leaf == "layer_scalar":
