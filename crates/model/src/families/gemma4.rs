@@ -10,7 +10,7 @@
 use super::parts::{self, Dims, Experts};
 use super::{Body, gemma4_experts};
 use crate::ModelError;
-use crate::keys::{Keys, PerLayer};
+use crate::keys::Keys;
 use crate::spec::{
     Activation, Attention, Embedding, KeyValues, Layer, Linear, Mixer, Norm, Pairing, Rope, RopeScaling,
     SideBranch, SideEmbedding,
@@ -75,7 +75,6 @@ struct Heads {
     full: Rope,
     sliding_head_dim: usize,
     full_head_dim: usize,
-    n_kv_heads: PerLayer,
     /// Layers before those that use another's keys and values.
     n_own: usize,
 }
@@ -123,10 +122,6 @@ impl Heads {
             full,
             sliding_head_dim,
             full_head_dim: dims.head_dim,
-            n_kv_heads: match keys.per_layer("attention.head_count_kv", dims.n_blocks)? {
-                Some(n) => n,
-                None => PerLayer::Same(dims.n_heads),
-            },
             n_own: dims.n_layers - shared,
         })
     }
@@ -143,13 +138,13 @@ impl Heads {
             true => (self.sliding_head_dim, &self.sliding),
             false => (self.full_head_dim, &self.full),
         };
-        let n_kv_heads = self.n_kv_heads.at(layer);
+        let n_kv_heads = dims.n_kv_heads.at(layer);
         let kv = if layer < self.n_own {
             own(tensors, dims, layer, (n_kv_heads, head_dim))?
         } else {
             let source = (0..self.n_own)
                 .rev()
-                .find(|&i| self.windowed[i] == windowed && self.n_kv_heads.at(i) == n_kv_heads);
+                .find(|&i| self.windowed[i] == windowed && dims.n_kv_heads.at(i) == n_kv_heads);
             // Some converters leave in these layers what the checkpoint has and the model doesn't use.
             for name in ["attn_k", "attn_v", "attn_k_norm"] {
                 tensors.ignore(&format!("blk.{layer}.{name}.weight"));

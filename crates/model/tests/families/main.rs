@@ -3,4 +3,5 @@
 mod configurations;
 mod edits;
 mod malformed;
+mod refusals;
 mod specs;
