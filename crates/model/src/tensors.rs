@@ -113,6 +113,24 @@ impl<'a> Tensors<'a> {
         })
     }
 
+    /// Takes what is left of the blocks from `first` to before `end`, none of which has a part in the logits.
+    pub(crate) fn ignore_blocks(&mut self, first: usize, end: usize) {
+        for (role, tensor) in self.roles.iter_mut().zip(self.gguf.tensors()) {
+            let number = tensor.name.strip_prefix("blk.").and_then(|rest| rest.split('.').next());
+            let block = number.and_then(|n| n.parse::<usize>().ok());
+            if role.is_none() && block.is_some_and(|n| (first..end).contains(&n)) {
+                *role = Some(Role::Unused);
+            }
+        }
+    }
+
+    /// Takes the tensor `name`, if the file has it, as one without part in the logits.
+    pub(crate) fn ignore(&mut self, name: &str) {
+        if let Some(&index) = self.by_name.get(name) {
+            self.roles[index].get_or_insert(Role::Unused);
+        }
+    }
+
     /// The role of every tensor in file order, or an error that names the first that was not taken.
     pub(crate) fn finish(self) -> Result<Vec<Role>, ModelError> {
         let unused: Vec<usize> = (0..self.roles.len()).filter(|&i| self.roles[i].is_none()).collect();

@@ -5,6 +5,7 @@ use crate::tensors::TensorRef;
 
 /// What works on each row alone.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "one a layer: a box would only add a step to every reader")]
 pub enum FeedForward {
     /// One gated network for every row.
     Dense(DenseFeedForward),
