@@ -15,6 +15,7 @@ mod attention;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 mod cpu;
+mod frequencies;
 mod kv;
 mod matrix;
 mod norm;
@@ -25,7 +26,8 @@ mod scalar;
 
 pub use attention::{AttnParams, AttnRow, AttnScratch};
 pub use cpu::{Cpu, Isa, default_threads};
-pub use kv::{KvKind, KvLayer};
+pub use frequencies::{frequencies, yarn_frequencies};
+pub use kv::{KvKind, KvLayer, Values};
 pub use matrix::{Mat, MatJob, MatScratch};
 pub use pool::Pool;
-pub use rope::{Pairing, RopeRows};
+pub use rope::{Pairing, RopeRows, RopedHead};

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use turbospark_format::{Gguf, TensorInfo, dequantize};
 use turbospark_kernels::{
     AttnParams, AttnRow, AttnScratch, Cpu, KvKind, KvLayer, Mat, MatJob, MatScratch, Pairing, RopeRows,
+    RopedHead, Values,
 };
 use turbospark_model::{
     Activation, Attention, Embedding, Linear, Mixer, ModelSpec, Norm, Role, Rope, TensorRef,
@@ -60,7 +61,7 @@ impl CpuCache {
     /// An empty cache; memory is taken in pages as positions are written.
     pub fn new(spec: &ModelSpec, kind: KvKind) -> CpuCache {
         let layer = |mixer: &Mixer| match mixer {
-            Mixer::Attention(a) => KvLayer::new(kind, a.n_kv_heads, a.head_dim, a.head_dim),
+            Mixer::Attention(a) => KvLayer::new(kind, a.n_kv_heads, a.head_dim, Values::Own(a.head_dim)),
         };
         CpuCache { layers: spec.layers.iter().map(|l| layer(&l.mixer)).collect() }
     }
@@ -75,7 +76,9 @@ impl CpuCache {
     /// Bytes that `positions` positions of `spec` take.
     pub fn bytes_for(spec: &ModelSpec, kind: KvKind, positions: usize) -> u64 {
         let layer = |mixer: &Mixer| match mixer {
-            Mixer::Attention(a) => KvLayer::bytes_for(kind, a.n_kv_heads, a.head_dim, a.head_dim, positions),
+            Mixer::Attention(a) => {
+                KvLayer::bytes_for(kind, a.n_kv_heads, a.head_dim, Values::Own(a.head_dim), positions)
+            }
         };
         spec.layers.iter().map(|l| layer(&l.mixer) as u64).sum()
     }
@@ -242,7 +245,8 @@ impl Device for CpuDevice {
             turbospark_model::Pairing::Halves => Pairing::Halves,
         };
         if let Some(table) = self.table(attention) {
-            self.cpu.rope(&mut x.data, attention.head_dim, pairing, &table.angles);
+            let head = RopedHead { width: attention.head_dim, at: 0 };
+            self.cpu.rope(&mut x.data, head, pairing, &table.angles);
         }
     }
 
@@ -281,7 +285,7 @@ impl Device for CpuDevice {
             .collect();
         let Attention { n_heads, scale, window, .. } = *attention;
         self.shape(out, rows.len(), q.width);
-        let params = AttnParams { n_heads, scale, window };
+        let params = AttnParams { n_heads, scale, window, sinks: None };
         self.cpu.attend(&mut self.attention, &params, &q.data, &seen, &mut out.data);
     }
 
