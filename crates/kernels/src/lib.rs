@@ -16,6 +16,7 @@ mod activation;
 mod attention;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
+mod conv;
 mod cpu;
 mod delta;
 mod frequencies;
