@@ -113,6 +113,9 @@ impl Law {
     const SINK: Self = Law { mean: 0.0, deviation: 1.0 };
 }
 
+/// What attention adds beside what experts add: it mixes tokens, and if it had the larger part, they would all come to look
+/// alike after some layers and go to the same experts.
+const ATTENTION_GAIN: f32 = 0.3;
 /// Deviation of the router's logits: a token's best experts weigh several times its others, as in trained routers.
 const ROUTER_GAIN: f32 = 2.0;
 
@@ -159,7 +162,7 @@ impl Shape {
         linear("attn_q", &[hidden, q], self.dense_type, 1.0);
         linear("attn_k", &[hidden, kv], self.dense_type, 1.0);
         linear("attn_v", &[hidden, kv], self.dense_type, 1.0);
-        linear("attn_output", &[q, hidden], self.dense_type, 1.0);
+        linear("attn_output", &[q, hidden], self.dense_type, ATTENTION_GAIN);
         linear("ffn_gate_inp", &[hidden, experts], BlockType::F32, ROUTER_GAIN);
         linear("ffn_gate_exps", &[hidden, width, experts], self.expert_type, 1.0);
         linear("ffn_up_exps", &[hidden, width, experts], self.expert_type, 1.0);
