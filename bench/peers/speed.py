@@ -3,7 +3,8 @@
     target/peers/bin/python bench/peers/speed.py MODEL [-p 512,...] [-n 128,...] [-r 5] [--threads 2] [--depth 0]
 
 Prefill: `-p` tokens into an empty cache, logits for the last. Decode: `-n` tokens one after the other, logits for each, into a
-cache of `--depth` tokens. Each takes several lengths; 0 measures nothing. The tokens are fixed in advance, so that nothing is sampled. One untimed run of each goes before.
+cache of `--depth` tokens. Each takes several lengths; 0 measures nothing. The tokens are fixed in advance, so that nothing is
+sampled. One untimed run of each goes before.
 """
 
 import argparse
@@ -53,7 +54,9 @@ def main():
         threads=args.threads,
         flash_attention=args.flash_attention == "on",
     )
-    ids = [(7919 * i + 104729) % (llama.n_vocab - 300) + 300 for i in range(longest)]
+    # Most vocabularies begin with special tokens and single bytes.
+    first = min(300, llama.n_vocab // 2)
+    ids = [(7919 * i + 104729) % (llama.n_vocab - first) + first for i in range(longest)]
     results = []
     for phase, count in work:
         rates = []

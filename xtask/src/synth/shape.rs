@@ -151,7 +151,7 @@ impl Shape {
         let (q, kv) = (self.heads as usize * head_dim, self.kv_heads as usize * head_dim);
         let gpt_oss = self.family == Family::GptOss;
         let mut add = |name: &str, shape: &[usize], ty, law| {
-            all.push(tensor(format!("{prefix}{name}"), shape, ty, law))
+            all.push(tensor(format!("{prefix}{name}"), shape, ty, law));
         };
         let mut linear = |name: &str, shape: &[usize], ty, gain| {
             add(&format!("{name}.weight"), shape, ty, Law::matrix(shape[0], gain));

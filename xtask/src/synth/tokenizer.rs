@@ -7,7 +7,7 @@ use super::shape::{Family, Shape};
 use turbospark_format::Value;
 
 /// The single bytes and the special tokens.
-pub(super) const SMALLEST: i64 = 256 + 4;
+pub(super) const SMALLEST: i64 = 256 + 3;
 /// More than any published vocabulary; pieces of three bytes would end at 2^24.
 pub(super) const LARGEST: i64 = 1 << 22;
 
