@@ -102,7 +102,7 @@ fn kernel(cpu: &Cpu, ty: BlockType, n: usize, k: usize, m: usize, time: Duration
     rate(time, || {
         for data in weights.chunks_exact(bytes) {
             let Some(w) = Mat::new(ty, n, k, data) else { return 0.0 };
-            cpu.matmul(&mut scratch, &x, m, &mut [MatJob { w, out: &mut out }]);
+            cpu.matmul(&mut scratch, &x, &mut [MatJob { w, rows: 0..m, out: &mut out }]);
         }
         black_box(&mut out);
         (m * n * k * copies) as f64

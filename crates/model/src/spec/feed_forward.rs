@@ -69,6 +69,15 @@ pub struct Moe {
     pub shared: Option<SharedExpert>,
 }
 
+impl Moe {
+    /// The tensors that hold the experts' matrices: three, or two where gate and up are fused.
+    pub fn tensors(&self) -> Vec<TensorRef> {
+        let mut tensors = vec![self.gate.weight, self.up.weight, self.down.weight];
+        tensors.dedup_by_key(|t| t.index);
+        tensors
+    }
+}
+
 /// From a row to its experts and their weights.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Router {
