@@ -2,7 +2,7 @@
 //! experts weighted by their share of the softmax over all, not normalised; no shared expert.
 //!
 //! An expert is as wide as `feed_forward_length` says. Pairs are halves. The clamp on q, k and v
-//! (`attention.clamp_kqv`) that the configuration allows is used by no published model and is refused.
+//! (`attention.clamp_kqv`) that the configuration allows, and the released models leave out, is refused.
 
 use super::parts::{self, AttentionForm, Dims, Experts, MoeForm, QkNorm};
 use super::{Body, plain};

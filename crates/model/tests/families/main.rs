@@ -5,3 +5,4 @@ mod edits;
 mod malformed;
 mod refusals;
 mod specs;
+mod variants;

@@ -45,7 +45,7 @@ pub(crate) fn yarn(case: &Case, rope: &Rope, round: bool) {
         round,
     };
     assert_eq!(rope.scaling, expected, "{}", case.file);
-    assert_eq!(case.config.rope("truncate").map_or(true, |x| x == true), round, "{}", case.file);
+    assert_eq!(case.config.rope("truncate").is_none_or(|x| x == true), round, "{}", case.file);
 }
 
 /// Norms of each head of q and k.

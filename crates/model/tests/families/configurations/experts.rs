@@ -36,7 +36,7 @@ pub(crate) fn softmax(case: &Case, layer: usize) {
     let moe = moe(case, layer, "num_experts", width);
     assert_eq!((moe.router.scoring, moe.activation), (Scoring::Softmax, Activation::Silu));
     // Where the configuration has no such key, the code always normalises.
-    assert_eq!(moe.router.normalise, c.get("norm_topk_prob").map_or(true, |x| x == true), "{}", case.file);
+    assert_eq!(moe.router.normalise, c.get("norm_topk_prob").is_none_or(|x| x == true), "{}", case.file);
     assert!(moe.router.correction.is_none() && moe.router.groups.is_none());
     match c.get("shared_expert_intermediate_size") {
         None => assert!(moe.shared.is_none()),

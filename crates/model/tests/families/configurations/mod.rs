@@ -10,12 +10,17 @@ mod mixers;
 
 use std::path::PathBuf;
 
+use serde_json::Value as Json;
+
 use crate::edits::fixture;
 use case::{Case, Config};
 use turbospark_model::{Activation, ModelSpec, Pairing};
 
-/// How names of fixtures begin, the architecture of their files, and what holds for them; the longest beginning counts.
-const FAMILIES: &[(&str, &str, fn(&Case))] = &[
+/// How names of fixtures begin, the architecture of their files, and what holds for them.
+type Row = (&'static str, &'static str, fn(&Case));
+
+/// Of the rows that a name begins with, the longest counts.
+const FAMILIES: &[Row] = &[
     ("deepseek_v2", "deepseek2", mixers::deepseek),
     ("deepseek_v3", "deepseek2", mixers::deepseek),
     ("gemma3", "gemma3", gemma3),
@@ -220,7 +225,7 @@ fn gemma3(case: &Case) {
         assert_eq!(a.window, (!full).then(|| c.n("sliding_window")), "layer {i}");
         assert_eq!(a.scale, 1.0 / c.f("query_pre_attn_scalar").sqrt());
         let kind = if full { "full_attention" } else { "sliding_attention" };
-        let of = |key: &str| c.rope(kind).unwrap().get(key).and_then(|x| x.as_f64());
+        let of = |key: &str| c.rope(kind).unwrap().get(key).and_then(Json::as_f64);
         let rope = a.rope.as_ref().unwrap();
         assert_eq!(Some(f64::from(rope.theta)), of("rope_theta"), "layer {i}");
         let factor = of("factor").unwrap_or(1.0) as f32;
