@@ -162,7 +162,8 @@ impl Engine {
         let row_bytes = row_width(&spec) * size_of::<f32>();
         let chunk = (ACTIVATION_BYTES / row_bytes.max(1)).clamp(32, PREFILL_CHUNK);
         let device = CpuDevice::new(gguf.clone(), &spec, options.threads.unwrap_or_else(default_threads))?;
-        let layout = ExpertLayout::new(&gguf, spec.layers.iter().map(|l| experts_of(&l.feed_forward)).collect())?;
+        let layout =
+            ExpertLayout::new(&gguf, spec.layers.iter().map(|l| experts_of(&l.feed_forward)).collect())?;
         let experts = Box::new(Mapped::new(gguf.clone(), layout));
         let shared = Shared {
             gguf,

@@ -13,10 +13,6 @@ use std::ops::Range;
 
 /// Value columns of a state tile: four registers, 16 KB of state with keys of 128.
 const TILE: usize = 32;
-/// Channels that a step of the convolution takes together.
-const CONV_BLOCK: usize = 512;
-/// Elements of a convolution below which it stays on the calling thread.
-const SERIAL: usize = 4096;
 /// Rows whose copies wait in the second-level cache beside the state of a key head.
 const BLOCK_ROWS: usize = 32;
 
@@ -82,9 +78,9 @@ impl DeltaShape {
 /// What a sequence leaves behind in one layer: the last inputs of the convolution and the heads' matrices. A copy is a checkpoint.
 #[derive(Clone)]
 pub struct DeltaState {
-    shape: DeltaShape,
+    pub(crate) shape: DeltaShape,
     /// `[conv_width - 1, channels]`, oldest first.
-    conv: Vec<f32>,
+    pub(crate) conv: Vec<f32>,
     /// `[n_v_heads, tiles, k_dim, columns of the tile]`, the columns of a head padded to a multiple of eight.
     heads: Vec<f32>,
 }
@@ -215,53 +211,6 @@ thread_local! {
 }
 
 impl Cpu {
-    /// A causal convolution of every channel over positions, then SiLU, in place: `x[t, c]` becomes
-    /// `silu(Σ_j weight[c, j] · x[t - conv_width + 1 + j, c])`. `x` is `[rows, channels]`, `weight` `[channels, conv_width]`; inputs
-    /// before the first row come from `state`, which keeps the last ones.
-    ///
-    /// # Panics
-    /// Where a length or the state's shape disagrees with `shape`.
-    pub fn delta_conv(&self, shape: &DeltaShape, state: &mut DeltaState, weight: &[f32], x: &mut [f32]) {
-        let (channels, width) = (shape.channels(), shape.conv_width);
-        assert_eq!(state.shape, *shape, "a state of another shape");
-        assert_eq!(weight.len(), channels * width, "convolution weight of the wrong length");
-        assert!(x.len().is_multiple_of(channels), "convolution of the wrong shape");
-        let rows = x.len() / channels;
-        let (x, tail) = (SharedMut::new(x), SharedMut::new(&mut state.conv));
-        let isa = self.isa;
-        let least = CONV_BLOCK * (SERIAL / CONV_BLOCK).div_ceil(rows.max(1));
-        self.split(channels, least, &|part| {
-            let mut buffer = vec![0.0_f32; 2 * width * CONV_BLOCK];
-            for start in part.clone().step_by(CONV_BLOCK) {
-                let n = CONV_BLOCK.min(part.end - start);
-                let (taps, ring) = buffer[..2 * width * n].split_at_mut(width * n);
-                transpose(&weight[start * width..(start + n) * width], width, taps);
-                for (at, inputs) in ring.chunks_exact_mut(n).take(width - 1).enumerate() {
-                    // SAFETY: the channels of a part are its own.
-                    inputs.copy_from_slice(unsafe { tail.slice(at * channels + start, n) });
-                }
-                for row in 0..rows {
-                    // SAFETY: as above.
-                    let x = unsafe { x.slice(row * channels + start, n) };
-                    let newest = (row + width - 1) % width;
-                    match isa {
-                        #[cfg(target_arch = "x86_64")]
-                        // SAFETY: this set is chosen only where the processor has it.
-                        Isa::Avx2 if n.is_multiple_of(8) => unsafe {
-                            crate::avx2::delta::conv_step(taps, ring, newest, x);
-                        },
-                        _ => scalar::conv_step(taps, ring, newest, x),
-                    }
-                }
-                for at in 0..width - 1 {
-                    let inputs = &ring[(rows + at) % width * n..][..n];
-                    // SAFETY: as above.
-                    unsafe { tail.slice(at * channels + start, n) }.copy_from_slice(inputs);
-                }
-            }
-        });
-    }
-
     /// The gated delta rule (Yang et al. 2024, "Gated Delta Networks"). For each value head with state `S`
     /// `[k_dim, v_dim]`, position after position:
     ///
@@ -335,8 +284,8 @@ struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// Takes `rows` through some state tiles of the value heads under key head `j`; tiles count heads first. A row of the batch is so long
-    /// that its neighbours' elements fall into the same few lines of the caches, hence the copies.
+    /// Takes `rows` through some state tiles of the value heads under key head `j`; tiles count heads first. A row of the batch
+    /// is so long that its neighbours' elements fall into the same few sets of the caches, hence the copies.
     fn block(&self, j: usize, tiles: Range<usize>, rows: Range<usize>, block: &mut Block) {
         let DeltaShape { n_k_heads: n_k, n_v_heads: n_v, k_dim, v_dim, .. } = *self.shape;
         let (ratio, columns, per_head) = (self.shape.ratio(), self.shape.columns(), v_dim.div_ceil(TILE));
@@ -398,23 +347,5 @@ impl Call<'_> {
             Isa::Avx2 => unsafe { crate::avx2::delta::prepare(q, k, self.weights.eps, gates, out) },
             _ => Step::fill(scalar::delta_dots(q, k), q.len(), self.weights.eps, gates, out),
         }
-    }
-}
-
-/// `[n, width]` to `[width, n]`.
-fn transpose(from: &[f32], width: usize, to: &mut [f32]) {
-    let n = from.len() / width;
-    if width == 4 {
-        // The released models' width, in a form that the compiler turns into shuffles.
-        let (a, rest) = to.split_at_mut(n);
-        let (b, rest) = rest.split_at_mut(n);
-        let (c, d) = rest.split_at_mut(n);
-        for ((((w, a), b), c), d) in from.as_chunks::<4>().0.iter().zip(a).zip(b).zip(c).zip(d) {
-            [*a, *b, *c, *d] = *w;
-        }
-        return;
-    }
-    for (c, taps) in from.chunks_exact(width).enumerate() {
-        taps.iter().enumerate().for_each(|(tap, w)| to[tap * n + c] = *w);
     }
 }

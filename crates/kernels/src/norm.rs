@@ -106,13 +106,16 @@ impl Cpu {
         self.map(x, &|x, at| x.iter_mut().zip(&y[at..]).for_each(|(x, y)| *x *= y));
     }
 
-    /// `out[row] = Σ weights[row, rank] · parts[row, rank]`, added in rank order from the first product on. `out` is `[rows, width]`,
-    /// `parts` `[rows, top_k, width]`, `weights` `[rows, top_k]`.
+    /// `out[row] = Σ weights[row, rank] · parts[slots[row, rank]]`, added in rank order from the first product on. `out` is
+    /// `[rows, width]`, `parts` `[rows · top_k, width]` in any order, `slots` and `weights` are `[rows, top_k]`.
     ///
     /// # Panics
     /// Where the lengths disagree or `top_k` is zero.
-    pub fn combine(&self, out: &mut [f32], parts: &[f32], weights: &[f32], top_k: usize) {
-        assert!(top_k > 0 && weights.len().is_multiple_of(top_k), "weights of the wrong length");
+    pub fn combine(&self, out: &mut [f32], parts: &[f32], slots: &[u32], weights: &[f32], top_k: usize) {
+        assert!(
+            top_k > 0 && weights.len().is_multiple_of(top_k) && slots.len() == weights.len(),
+            "weights of the wrong length"
+        );
         if weights.is_empty() {
             assert!(out.is_empty() && parts.is_empty(), "a sum without weights");
             return;
@@ -124,8 +127,9 @@ impl Cpu {
             while !out.is_empty() {
                 let (row, column) = (at / width, at % width);
                 let (piece, rest) = out.split_at_mut(out.len().min(width - column));
-                for (rank, weight) in weights[row * top_k..(row + 1) * top_k].iter().enumerate() {
-                    let part = &parts[(row * top_k + rank) * width + column..];
+                let ranks = row * top_k..(row + 1) * top_k;
+                for (rank, (weight, slot)) in weights[ranks.clone()].iter().zip(&slots[ranks]).enumerate() {
+                    let part = &parts[*slot as usize * width + column..];
                     if rank == 0 {
                         piece.iter_mut().zip(part).for_each(|(o, p)| *o = weight * p);
                     } else {
@@ -241,16 +245,21 @@ mod tests {
             (0..rows * top_k * width).map(|i| (i * 7919 % 1009) as f32 * 0.37 - 180.0).collect();
         let weights: Vec<f32> = (0..rows * top_k).map(|i| (i % 7) as f32 * 0.13 - 0.2).collect();
         let mut out = vec![f32::NAN; rows * width];
-        Cpu::new(2).combine(&mut out, &parts, &weights, top_k);
+        // Slots in another order than rows, as where rows are grouped by expert.
+        let slots: Vec<u32> = (0..rows * top_k).map(|i| (i * 7 % (rows * top_k)) as u32).collect();
+        Cpu::new(2).combine(&mut out, &parts, &slots, &weights, top_k);
         for (i, got) in out.iter().enumerate() {
             let (row, column) = (i / width, i % width);
-            let product = |rank| weights[row * top_k + rank] * parts[(row * top_k + rank) * width + column];
+            let product = |rank| {
+                let at = row * top_k + rank;
+                weights[at] * parts[slots[at] as usize * width + column]
+            };
             assert_eq!(*got, product(0) + product(1) + product(2), "row {row}, column {column}");
         }
         let mut one = [0.0; 2];
-        Cpu::new(1).combine(&mut one, &[-0.0, 2.0], &[1.0], 1);
+        Cpu::new(1).combine(&mut one, &[-0.0, 2.0], &[0], &[1.0], 1);
         assert_eq!(one.map(f32::to_bits), [(-0.0_f32).to_bits(), 2.0_f32.to_bits()]);
-        Cpu::new(1).combine(&mut [], &[], &[], 2);
+        Cpu::new(1).combine(&mut [], &[], &[], &[], 2);
     }
 
     #[test]

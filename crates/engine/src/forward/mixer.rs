@@ -82,8 +82,7 @@ impl<D: Device> Forward<D> {
             }
             KeyValues::OfLayer(layer) => layer,
         };
-        let attend =
-            Attend { layer, n_heads: a.n_heads, scale: a.scale, window: a.window, sinks: a.sinks };
+        let attend = Attend { layer, n_heads: a.n_heads, scale: a.scale, window: a.window, sinks: a.sinks };
         self.attend(&attend, batch, a.output_gate);
         if a.output_gate {
             self.device.gate(&mut self.buffers.attended, &self.buffers.gate);
@@ -129,8 +128,7 @@ impl<D: Device> Forward<D> {
         device.rope(&a.rope, a.rope_dim, &mut b.gate);
         device.stacked(&a.k_up, &b.up, &mut b.v);
         device.join((&b.v, a.rank), (&b.gate, a.rope_dim), &mut b.q);
-        let attend =
-            Attend { layer: index, n_heads: a.n_heads, scale: a.scale, window: None, sinks: None };
+        let attend = Attend { layer: index, n_heads: a.n_heads, scale: a.scale, window: None, sinks: None };
         self.attend(&attend, batch, false);
         let b = &mut self.buffers;
         std::mem::swap(&mut b.attended, &mut b.v);
@@ -141,12 +139,8 @@ impl<D: Device> Forward<D> {
         let (device, b) = (&mut self.device, &mut self.buffers);
         let second = match &d.gates {
             DeltaGates::Split { beta, alpha } => {
-                let outputs = &mut [
-                    (&d.qkv, &mut b.q),
-                    (&d.z, &mut b.gate),
-                    (beta, &mut b.narrow),
-                    (alpha, &mut b.k),
-                ];
+                let outputs =
+                    &mut [(&d.qkv, &mut b.q), (&d.z, &mut b.gate), (beta, &mut b.narrow), (alpha, &mut b.k)];
                 device.linear(&b.normed, outputs);
                 Some(&b.k)
             }

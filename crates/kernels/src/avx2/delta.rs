@@ -92,7 +92,17 @@ fn dots(q: &[f32], k: &[f32]) -> [f32; 3] {
 /// As [`crate::scalar::conv_step`], for a multiple of eight channels.
 #[target_feature(enable = "avx2,fma")]
 pub(crate) fn conv_step(taps: &[f32], ring: &mut [f32], newest: usize, x: &mut [f32]) {
-    let (n, width) = (x.len(), taps.len() / x.len());
+    match taps.len() / x.len() {
+        // The released models' width: a loop of known length is unrolled.
+        4 => conv(4, taps, ring, newest, x),
+        width => conv(width, taps, ring, newest, x),
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+fn conv(width: usize, taps: &[f32], ring: &mut [f32], newest: usize, x: &mut [f32]) {
+    let n = x.len();
     assert!(n.is_multiple_of(8) && newest < width && taps.len() == width * n && ring.len() == width * n);
     ring[newest * n..(newest + 1) * n].copy_from_slice(x);
     for c in (0..n).step_by(8) {
@@ -106,6 +116,34 @@ pub(crate) fn conv_step(taps: &[f32], ring: &mut [f32], newest: usize, x: &mut [
                 acc = _mm256_fmadd_ps(_mm256_loadu_ps(w), _mm256_loadu_ps(x), acc);
             }
             _mm256_storeu_ps(x.as_mut_ptr().add(c), silu8(acc));
+        }
+    }
+}
+
+/// `[n, 4]` to `[4, n]`, for a multiple of eight channels.
+#[target_feature(enable = "avx2")]
+pub(crate) fn transpose4(from: &[f32], to: &mut [f32]) {
+    let n = from.len() / 4;
+    assert!(n.is_multiple_of(8) && from.len() == 4 * n && to.len() == 4 * n);
+    for c in (0..n).step_by(8) {
+        // SAFETY: `c + 8 <= n`: 32 floats of `from`, eight in each row of `to`.
+        unsafe {
+            // Channels `i` and `i + 4` in the halves of a register.
+            let [a, b, c0, d] = std::array::from_fn(|i| {
+                let p = from.as_ptr().add((c + i) * 4);
+                _mm256_set_m128(_mm_loadu_ps(p.add(16)), _mm_loadu_ps(p))
+            });
+            let (ab, ab_high) = (_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b));
+            let (cd, cd_high) = (_mm256_unpacklo_ps(c0, d), _mm256_unpackhi_ps(c0, d));
+            let rows = [
+                _mm256_shuffle_ps::<0x44>(ab, cd),
+                _mm256_shuffle_ps::<0xee>(ab, cd),
+                _mm256_shuffle_ps::<0x44>(ab_high, cd_high),
+                _mm256_shuffle_ps::<0xee>(ab_high, cd_high),
+            ];
+            for (tap, row) in rows.into_iter().enumerate() {
+                _mm256_storeu_ps(to.as_mut_ptr().add(tap * n + c), row);
+            }
         }
     }
 }

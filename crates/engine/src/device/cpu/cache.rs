@@ -13,10 +13,7 @@ const REWIND: usize = 64;
 #[derive(Clone)]
 pub(super) enum LayerCache {
     /// Keys and values of the positions that later rows may see.
-    Keys {
-        kv: KvLayer,
-        window: Option<usize>,
-    },
+    Keys { kv: KvLayer, window: Option<usize> },
     /// A recurrent state.
     Delta(DeltaState),
     /// The layer reads another layer's cache.

@@ -14,12 +14,12 @@ use std::sync::Arc;
 use turbospark_experts::Lease;
 use turbospark_format::Gguf;
 use turbospark_kernels::{
-    AttnParams, AttnRow, AttnScratch, Cpu, DeltaGates, DeltaWeights, Groups, Mat, MatJob, MatScratch, NotFinite,
-    Pairing, RopeRows, RouterParams, Routes, Scoring, frequencies, yarn_frequencies,
+    AttnParams, AttnRow, AttnScratch, Cpu, DeltaGates, DeltaWeights, Groups, Mat, MatJob, MatScratch,
+    NotFinite, Pairing, RopeRows, RopedHead, RouterParams, Routes, Scoring, frequencies, yarn_frequencies,
 };
 use turbospark_model::{
-    Activation, DeltaNet, Embedding, Linear, Mixer, Moe, ModelSpec, Norm, QueryTemperature, Rope, RopeScaling,
-    Router, Stack, TensorRef,
+    Activation, DeltaNet, Embedding, Linear, Mixer, ModelSpec, Moe, Norm, QueryTemperature, Rope,
+    RopeScaling, Router, Stack, TensorRef,
 };
 
 use super::{Attend, Device};
@@ -27,6 +27,11 @@ use crate::EngineError;
 use crate::forward::Row;
 use moe::{MoeScratch, Parts};
 use weights::Weights;
+
+/// Added to the squared length of a delta net's queries and keys; no file has a key for it.
+const KEY_EPS: f32 = 1e-6;
+/// Added to the sum that chosen scores are divided by, so that scores that all underflow give no NaN.
+const NORM_FLOOR: f32 = 1e-20;
 
 /// Computes on the processor's cores, eagerly.
 pub struct CpuDevice {
@@ -195,7 +200,8 @@ impl Device for CpuDevice {
             turbospark_model::Pairing::Halves => Pairing::Halves,
         };
         if let Some(table) = self.ropes.iter().find(|t| t.rope == *rope) {
-            self.cpu.rope(&mut x.data, head_dim, pairing, &table.angles);
+            let head = RopedHead { width: head_dim, at: 0 };
+            self.cpu.rope(&mut x.data, head, pairing, &table.angles);
         }
     }
 
@@ -218,7 +224,12 @@ impl Device for CpuDevice {
         }
     }
 
-    fn join(&mut self, (first, a): (&CpuBuffer, usize), (second, b): (&CpuBuffer, usize), out: &mut CpuBuffer) {
+    fn join(
+        &mut self,
+        (first, a): (&CpuBuffer, usize),
+        (second, b): (&CpuBuffer, usize),
+        out: &mut CpuBuffer,
+    ) {
         let heads = first.width / a;
         out.shape(first.rows(), heads * (a + b));
         let parts = first.data.chunks_exact(a).zip(second.data.chunks_exact(b));
@@ -279,7 +290,11 @@ impl Device for CpuDevice {
     ) {
         let shape = cache::delta_shape(net);
         out.shape(rows.len(), net.n_v_heads * net.v_dim);
-        let weights = DeltaWeights { a: self.weights.vector(net.a), dt_bias: self.weights.vector(net.dt_bias) };
+        let weights = DeltaWeights {
+            a: self.weights.vector(net.a),
+            dt_bias: self.weights.vector(net.dt_bias),
+            eps: KEY_EPS,
+        };
         let conv = self.weights.vector(net.conv);
         for_each_sequence(rows, |range, first| {
             let state = caches[first.sequence].state(layer);
@@ -292,12 +307,14 @@ impl Device for CpuDevice {
                 None => DeltaGates::PerKeyHead(beta),
             };
             let out = &mut out.data[part(net.n_v_heads * net.v_dim)];
-            self.cpu.delta_rule(&shape, state, &weights, qkv, &gates, out);
+            self.cpu.delta_rule(&shape, state, &weights, qkv, gates, out);
         });
     }
 
     fn gated_norm(&mut self, norm: &Norm, x: &mut CpuBuffer, gate: &CpuBuffer) {
-        self.cpu.gated_norm(&mut x.data, self.weights.norm(norm), norm.eps, norm.width, &gate.data);
+        if let Some(weight) = self.weights.norm(norm) {
+            self.cpu.gated_norm(&mut x.data, weight, norm.eps, &gate.data);
+        }
     }
 
     fn gate(&mut self, x: &mut CpuBuffer, gate: &CpuBuffer) {
@@ -327,6 +344,7 @@ impl Device for CpuDevice {
         routes: &mut Routes,
     ) -> Result<(), NotFinite> {
         let params = RouterParams {
+            n_experts: logits.width,
             top_k,
             scoring: match router.scoring {
                 turbospark_model::Scoring::Softmax => Scoring::Softmax,
@@ -336,10 +354,11 @@ impl Device for CpuDevice {
             correction: router.correction.map(|c| self.weights.vector(c)),
             groups: router.groups.map(|g| Groups { count: g.count, used: g.used, best: g.best }),
             normalise: router.normalise,
+            norm_floor: NORM_FLOOR,
             scale: router.weight_scale,
             expert_scale: router.expert_scale.map(|s| self.weights.vector(s)),
         };
-        self.cpu.route(&params, &logits.data, logits.width, routes)
+        self.cpu.route(&params, &logits.data, routes)
     }
 
     fn moe(

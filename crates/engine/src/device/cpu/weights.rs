@@ -121,7 +121,9 @@ fn vectors_of(spec: &ModelSpec) -> Vec<TensorRef> {
         vectors_of_mixer(&layer.mixer, &mut found);
         vectors_of_feed_forward(layer, &mut found);
         let norms = [Some(&layer.mixer_norm), layer.mixer_post_norm.as_ref(), Some(&layer.ff_norm)];
-        found.extend(norms.into_iter().chain([layer.ff_post_norm.as_ref()]).flatten().filter_map(|n| n.weight));
+        found.extend(
+            norms.into_iter().chain([layer.ff_post_norm.as_ref()]).flatten().filter_map(|n| n.weight),
+        );
         found.extend(layer.side.iter().filter_map(|s| s.norm.weight));
         found.extend(layer.output_scale);
     }
@@ -167,7 +169,9 @@ fn vectors_of_feed_forward(layer: &Layer, found: &mut Vec<TensorRef>) {
     match &layer.feed_forward {
         FeedForward::Dense(d) => found.extend(biases(d).into_iter().flatten()),
         FeedForward::Moe(m) => {
-            found.extend([m.gate.bias, m.up.bias, m.down.bias, m.router.projection.bias].into_iter().flatten());
+            found.extend(
+                [m.gate.bias, m.up.bias, m.down.bias, m.router.projection.bias].into_iter().flatten(),
+            );
             found.extend([m.router.correction, m.router.expert_scale].into_iter().flatten());
             found.extend([&m.router.norm, &m.post_norm].into_iter().flatten().filter_map(|n| n.weight));
             if let Some(s) = &m.shared {
