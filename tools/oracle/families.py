@@ -22,6 +22,31 @@ def sizes(vocab, hidden, layers, heads, kv_heads, inner, head_dim=None, position
     return found if head_dim is None else {**found, "head_dim": head_dim}
 
 
+GELU_TABLE = "llama.cpp looks GELU up in a table of f16, which is most of its difference"
+
+
+def gemma4_layers(kinds):
+    """Sliding (`s`) and full (`f`) layers, which turn different parts of the head."""
+    names = {"s": "sliding_attention", "f": "full_attention"}
+    return {
+        "layer_types": [names[kind] for kind in kinds],
+        "rope_parameters": {
+            "sliding_attention": rope(5000.0),
+            "full_attention": rope(200000.0, "proportional", partial_rotary_factor=0.5),
+        },
+    }
+
+
+def linear_layers(kinds, keys, values, dim):
+    """Gated delta nets (`l`) with so many key and value heads of `dim`, and full attention (`f`)."""
+    names = {"l": "linear_attention", "f": "full_attention"}
+    return {
+        "layer_types": [names[kind] for kind in kinds], "full_attention_interval": kinds.index("f") + 1,
+        "linear_conv_kernel_dim": 4, "linear_key_head_dim": dim, "linear_value_head_dim": dim,
+        "linear_num_key_heads": keys, "linear_num_value_heads": values,
+    }
+
+
 GPT_OSS_ROPE = rope(
     150000.0, "yarn", factor=32.0, beta_fast=32.0, beta_slow=1.0, truncate=False, original_max_position_embeddings=32)
 
@@ -198,6 +223,95 @@ FAMILIES = {
             **sizes(197, 40, 2, 5, 1, 40), "moe_intermediate_size": 12, "shared_expert_intermediate_size": 20,
             "num_experts": 5, "num_experts_per_tok": 2, "norm_topk_prob": False, "rms_norm_eps": 1e-6,
             "rope_parameters": rope(1000000.0), **BYTES,
+        },
+    },
+    "gemma3": {
+        "class": "Gemma3ForCausalLM", "config_suffix": "TextConfig", "tokenizer": "gemma", "embed": 0.06,
+        "config": {
+            **sizes(197, 36, 7, 3, 1, 24, head_dim=8), "query_pre_attn_scalar": 8, "sliding_window": 6, "rms_norm_eps": 1e-6,
+            "rope_parameters": {
+                "full_attention": rope(200000.0, "linear", factor=4.0), "sliding_attention": rope(5000.0),
+            },
+            **GEMMA,
+        },
+        "notes": [GELU_TABLE],
+    },
+    "gemma4": {
+        "class": "Gemma4ForCausalLM", "config_suffix": "TextConfig", "tokenizer": "gemma4", "embed": 0.06,
+        "config": {
+            **sizes(195, 40, 4, 4, 4, 32, head_dim=8), **gemma4_layers("sfsf"), "global_head_dim": 16,
+            "num_global_key_value_heads": 2, "attention_k_eq_v": True, "sliding_window": 5,
+            "hidden_size_per_layer_input": 0, "vocab_size_per_layer_input": 195, "num_kv_shared_layers": 0,
+            "enable_moe_block": False, "final_logit_softcapping": 20.0, "rms_norm_eps": 1e-6, **GEMMA,
+        },
+        "notes": [GELU_TABLE],
+    },
+    "gemma4_moe": {
+        "class": "Gemma4ForCausalLM", "config_suffix": "TextConfig", "tokenizer": "gemma4", "embed": 0.06,
+        "config": {
+            **sizes(196, 40, 3, 4, 2, 24, head_dim=8), **gemma4_layers("sff"), "global_head_dim": 16,
+            "num_global_key_value_heads": 1, "attention_k_eq_v": True, "sliding_window": 7,
+            "hidden_size_per_layer_input": 0, "vocab_size_per_layer_input": 196, "num_kv_shared_layers": 0,
+            "enable_moe_block": True, "num_experts": 5, "top_k_experts": 2, "moe_intermediate_size": 8,
+            "final_logit_softcapping": 20.0, "rms_norm_eps": 1e-6, **GEMMA,
+        },
+        "notes": [GELU_TABLE],
+    },
+    "gemma4_e": {
+        "class": "Gemma4ForCausalLM", "config_suffix": "TextConfig", "tokenizer": "gemma4", "embed": 0.06,
+        "config": {
+            **sizes(194, 32, 4, 4, 2, 20, head_dim=8), **gemma4_layers("sfsf"), "global_head_dim": 16,
+            "attention_k_eq_v": False, "sliding_window": 5, "hidden_size_per_layer_input": 12,
+            "vocab_size_per_layer_input": 194, "num_kv_shared_layers": 2, "use_double_wide_mlp": True,
+            "enable_moe_block": False, "final_logit_softcapping": 20.0, "rms_norm_eps": 1e-6, **GEMMA,
+        },
+        "notes": [GELU_TABLE],
+    },
+    "qwen3_vl": {
+        "class": "Qwen3VLForConditionalGeneration", "tokenizer": "gpt2:qwen2",
+        "config": {
+            "text_config": {
+                **sizes(193, 40, 2, 3, 1, 56, head_dim=24), "rms_norm_eps": 1e-6,
+                "rope_parameters": rope(200000.0, mrope_section=[6, 3, 3], mrope_interleaved=True), **BYTES,
+            },
+            "vision_config": {
+                "depth": 2, "hidden_size": 16, "num_heads": 2, "intermediate_size": 16, "patch_size": 4,
+                "spatial_merge_size": 2, "temporal_patch_size": 2, "out_hidden_size": 40, "num_position_embeddings": 16,
+                "deepstack_visual_indexes": [0], "hidden_act": "gelu_pytorch_tanh", "in_channels": 3,
+            },
+            "image_token_id": 4, "video_token_id": 5, "vision_start_token_id": 6, "vision_end_token_id": 7,
+        },
+        "notes": ["text trunk only. llama.cpp gives the rotary pairs after the section pattern position 0, the model the "
+                  "temporal one"],
+    },
+    "qwen3_5": {
+        "class": "Qwen3_5ForCausalLM", "config_suffix": "TextConfig", "tokenizer": "gpt2:qwen35", "mtp": True,
+        "config": {
+            **sizes(195, 32, 3, 3, 1, 32, head_dim=16), **linear_layers("lfl", keys=2, values=6, dim=16),
+            "tie_word_embeddings": True, "rms_norm_eps": 1e-6,
+            "rope_parameters": rope(
+                50000.0, partial_rotary_factor=0.5, mrope_section=[2, 1, 1], mrope_interleaved=True),
+            **BYTES,
+        },
+    },
+    "qwen3_5_moe": {
+        "class": "Qwen3_5MoeForCausalLM", "config_suffix": "TextConfig", "tokenizer": "gpt2:qwen35",
+        "config": {
+            **sizes(194, 28, 2, 3, 1, 32, head_dim=16), **linear_layers("lf", keys=2, values=6, dim=32),
+            "moe_intermediate_size": 8, "shared_expert_intermediate_size": 12, "num_experts": 5, "num_experts_per_tok": 2,
+            "rms_norm_eps": 1e-6,
+            "rope_parameters": rope(
+                50000.0, partial_rotary_factor=0.5, mrope_section=[2, 1, 1], mrope_interleaved=True),
+            **BYTES,
+        },
+    },
+    "qwen3_next": {
+        "class": "Qwen3NextForCausalLM", "tokenizer": "gpt2:qwen2",
+        "config": {
+            **sizes(197, 24, 3, 3, 1, 32, head_dim=16), **linear_layers("llf", keys=2, values=8, dim=16),
+            "moe_intermediate_size": 8, "shared_expert_intermediate_size": 12, "num_experts": 5, "num_experts_per_tok": 2,
+            "norm_topk_prob": True, "rms_norm_eps": 1e-6, "rope_parameters": rope(50000.0, partial_rotary_factor=0.25),
+            **BYTES,
         },
     },
 }

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import torch
 import transformers
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
 import convert
 import reference
@@ -51,19 +51,32 @@ def add_alternative(model, family, entries, tensors):
         tensors[f"alt_p{i}_gen_logits"] = logits[len(entry["ids"]) :].contiguous()
 
 
+def add_prediction_block(model, seed, folder):
+    """Adds the block to a saved checkpoint; `transformers` itself ignores it."""
+    path = folder / "model.safetensors"
+    save_file({**load_file(path), **weights.prediction_block(model, seed)}, path, metadata={"format": "pt"})
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "mtp_num_hidden_layers": 1}))
+
+
 def generate(name, family, converter, out):
     model, seed, entries, tensors, gap = find(name, family)
     if "alternative" in family:
         add_alternative(model, family, entries, tensors)
     title = f"{name}-{VARIANT}"
     file = f"{title}-f32.gguf"
+    files = {"f32": file}
     with tempfile.TemporaryDirectory() as folder:
         model.save_pretrained(folder)
         convert.convert(converter, Path(folder), out / file, family["tokenizer"], title)
+        if family.get("mtp"):
+            files["mtp_f32"] = f"{title}-mtp-f32.gguf"
+            add_prediction_block(model, seed, Path(folder))
+            convert.convert(converter, Path(folder), out / files["mtp_f32"], family["tokenizer"], title, mtp=True)
     description = {
         "name": title, "family": name, "hf_model_type": model.config.model_type, "hf_class": family["class"],
         "n_vocab": getattr(model.config, "text_config", model.config).vocab_size, "seed": seed,
-        "transformers": transformers.__version__, "torch": torch.__version__, "gguf": {"f32": file},
+        "transformers": transformers.__version__, "torch": torch.__version__, "gguf": files,
         "config": family["config"], "notes": family.get("notes", []),
     }
     if gap is not None:

@@ -74,6 +74,9 @@ def sample(name, tensor, seed, model_type, embed_std):
         return embed_std * normal
     if "conv1d" in name:
         return 0.6 * normal
+    if name.endswith("router.proj.weight"):
+        # Gemma 4 divides the router's input by the root of its width.
+        return 1.5 * GAIN * normal
     fan_in = tensor.shape[-1]
     if tensor.dim() == 3 and model_type in INPUT_FIRST:
         fan_in = tensor.shape[1]
@@ -114,3 +117,17 @@ def last_norm(model):
     names = [name for name in names if "visual" not in name]
     assert len(names) == 1, names
     return names[0]
+
+
+def prediction_block(model, seed):
+    """Tensors of a block that predicts one token further: a full-attention layer and what joins it to the trunk."""
+    config = model.config
+    layer = config.layer_types.index("full_attention")
+    head = f"model.layers.{layer}."
+    shapes = {f"mtp.layers.0.{name.removeprefix(head)}": tensor
+              for name, tensor in model.state_dict().items() if name.startswith(head)}
+    norm = torch.zeros(config.hidden_size)
+    for name in ("pre_fc_norm_embedding", "pre_fc_norm_hidden", "norm"):
+        shapes[f"mtp.{name}.weight"] = norm
+    shapes["mtp.fc.weight"] = torch.zeros(config.hidden_size, 2 * config.hidden_size)
+    return {name: sample(name, tensor, seed, config.model_type, EMBED_STD) for name, tensor in shapes.items()}
