@@ -39,6 +39,21 @@ pub(crate) fn page(job: &mut PageJob<'_>) {
     }
 }
 
+/// Converts f16 bits: exactly, so a page that was converted gives the bits of one that is read as it is.
+#[target_feature(enable = "avx2,fma,f16c")]
+pub(crate) fn widen(from: &[u16], to: &mut [f32]) {
+    assert_eq!(from.len(), to.len());
+    let (chunks, tail) = from.as_chunks::<8>();
+    let (wide, wide_tail) = to.as_chunks_mut::<8>();
+    for (c, w) in chunks.iter().zip(wide) {
+        // SAFETY: eight elements each.
+        unsafe { _mm256_storeu_ps(w.as_mut_ptr(), u16::load(c.as_ptr())) };
+    }
+    for (h, w) in tail.iter().zip(wide_tail) {
+        *w = half::f16::from_bits(*h).to_f32();
+    }
+}
+
 /// As [`crate::scalar::merge_parts`].
 #[target_feature(enable = "avx2,fma")]
 pub(crate) fn merge(total: &mut [f32], part: &[f32]) {
