@@ -11,6 +11,7 @@ use crate::cpu::{Cpu, Isa};
 use crate::kv::{KvLayer, PAGE, PageData, Values};
 use crate::pool::SharedMut;
 use crate::scalar;
+use half::slice::{HalfBitsSliceExt, HalfFloatSliceExt};
 use std::cell::RefCell;
 use std::ops::Range;
 
@@ -219,19 +220,15 @@ impl Call<'_> {
         }
         b.part.resize(b.who.len() * self.part_len, 0.0);
         let mut data = kv.page(page, head);
-        #[cfg(target_arch = "x86_64")]
         if let PageData::F16 { k, v } = data
             && b.who.len() >= 8
-            && self.cpu.isa == Isa::Avx2
+            && self.cpu.isa != Isa::Scalar
         {
             // Many queries: one conversion serves them all. It is exact, so the bits stay the same.
             b.page.resize(k.len() + v.len(), 0.0);
             let (k32, v32) = b.page.split_at_mut(k.len());
-            // SAFETY: this set is chosen only where the processor has it.
-            unsafe {
-                crate::avx2::attention::widen(k, k32);
-                crate::avx2::attention::widen(v, v32);
-            }
+            widen(self.cpu.isa, k, k32);
+            widen(self.cpu.isa, v, v32);
             data = PageData::F32 { k: k32, v: v32 };
         }
         let mut job = PageJob { page: data, k_dim, v_dim, latent, q: &b.q, seen: &b.seen, out: &mut b.part };
@@ -298,5 +295,15 @@ fn merge(isa: Isa, total: &mut [f32], part: &[f32]) {
         // SAFETY: this set is chosen only where the processor has it.
         Isa::Avx2 => unsafe { crate::avx2::attention::merge(total, part) },
         _ => scalar::merge_parts(total, part),
+    }
+}
+
+/// Converts the bits of f16 numbers.
+fn widen(isa: Isa, from: &[u16], to: &mut [f32]) {
+    match isa {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: this set is chosen only where the processor has it.
+        Isa::Avx2 => unsafe { crate::avx2::attention::widen(from, to) },
+        _ => from.reinterpret_cast::<half::f16>().convert_to_f32_slice(to),
     }
 }
