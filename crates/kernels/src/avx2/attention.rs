@@ -1,5 +1,5 @@
-//! One page of attention for several queries, as its scalar twin: lanes are positions for the scores, elements of the
-//! head for the values.
+//! One page of attention for several queries, as its scalar twin: lanes are positions for the scores (elements of the head
+//! where keys lie in rows), elements of the head for the values.
 
 use super::math::{exp, sum8};
 use crate::attention::PageJob;
