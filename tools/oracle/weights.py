@@ -119,15 +119,26 @@ def last_norm(model):
     return names[0]
 
 
-def prediction_block(model, seed):
-    """Tensors of a block that predicts one token further: a full-attention layer and what joins it to the trunk."""
-    config = model.config
-    layer = config.layer_types.index("full_attention")
-    head = f"model.layers.{layer}."
-    shapes = {f"mtp.layers.0.{name.removeprefix(head)}": tensor
-              for name, tensor in model.state_dict().items() if name.startswith(head)}
-    norm = torch.zeros(config.hidden_size)
-    for name in ("pre_fc_norm_embedding", "pre_fc_norm_hidden", "norm"):
-        shapes[f"mtp.{name}.weight"] = norm
-    shapes["mtp.fc.weight"] = torch.zeros(config.hidden_size, 2 * config.hidden_size)
-    return {name: sample(name, tensor, seed, config.model_type, EMBED_STD) for name, tensor in shapes.items()}
+# How a checkpoint names the block that predicts one token further: its layer, what joins it to the trunk, and the
+# configuration's count of such blocks.
+PREDICTION = {
+    "mtp": {
+        "layer": "mtp.layers.0.", "joint": "mtp.fc.weight", "key": "mtp_num_hidden_layers",
+        "norms": ["mtp.pre_fc_norm_embedding.weight", "mtp.pre_fc_norm_hidden.weight", "mtp.norm.weight"],
+    },
+    "layer": {
+        "layer": "model.layers.{n}.", "joint": "model.layers.{n}.eh_proj.weight", "key": "num_nextn_predict_layers",
+        "norms": [f"model.layers.{{n}}.{norm}.weight" for norm in ("enorm", "hnorm", "shared_head.norm")],
+    },
+}
+
+
+def prediction_block(style, saved, config, seed):
+    """Tensors of the block that predicts one token further, shaped as the last attention layer of `saved`."""
+    names, count, hidden = PREDICTION[style], config["num_hidden_layers"], config["hidden_size"]
+    kinds = config.get("layer_types") or ["full_attention"] * count
+    head = f"model.layers.{max(at for at, kind in enumerate(kinds) if kind == 'full_attention')}."
+    shapes = {names["layer"] + name.removeprefix(head): tensor for name, tensor in saved.items() if name.startswith(head)}
+    shapes |= {norm: torch.zeros(hidden) for norm in names["norms"]} | {names["joint"]: torch.zeros(hidden, 2 * hidden)}
+    shapes = {name.format(n=count): tensor for name, tensor in shapes.items()}
+    return {name: sample(name, tensor, seed, config["model_type"], EMBED_STD) for name, tensor in shapes.items()}
