@@ -25,7 +25,7 @@ fn main() {
     }
     let time = Duration::from_secs_f64(seconds);
     let bandwidth = read_bandwidth(threads, time);
-    // The layer shapes of SmolLM2-135M, Gemma 3 270M and gpt-oss-20b's experts, each in its file's format.
+    // The layer shapes of SmolLM2-135M, Gemma 3 270M, gpt-oss-20b and Qwen3-30B-A3B, each in its file's format.
     let shapes = [
         (BlockType::Q4_1, 1536, 576),
         (BlockType::Q4_1, 576, 1536),
@@ -34,6 +34,10 @@ fn main() {
         (BlockType::Q4_K, 640, 2048),
         (BlockType::Q8_0, 8192, 640),
         (BlockType::MXFP4, 2880, 2880),
+        (BlockType::Q8_0, 4096, 2880),
+        (BlockType::Q4_K, 768, 2048),
+        (BlockType::Q6_K, 4096, 2048),
+        (BlockType::F32, 128, 2048),
         (BlockType::F16, 576, 576),
     ];
     let cpu = Cpu::new(threads);
@@ -102,7 +106,7 @@ fn kernel(cpu: &Cpu, ty: BlockType, n: usize, k: usize, m: usize, time: Duration
     rate(time, || {
         for data in weights.chunks_exact(bytes) {
             let Some(w) = Mat::new(ty, n, k, data) else { return 0.0 };
-            cpu.matmul(&mut scratch, &x, m, &mut [MatJob { w, out: &mut out }]);
+            cpu.matmul(&mut scratch, &x, &mut [MatJob { w, rows: 0..m, out: &mut out }]);
         }
         black_box(&mut out);
         (m * n * k * copies) as f64

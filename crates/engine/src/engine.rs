@@ -5,19 +5,20 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use turbospark_experts::{ExpertLayout, LayerExperts, Mapped};
 use turbospark_format::Gguf;
 use turbospark_kernels::default_threads;
-use turbospark_model::ModelSpec;
+use turbospark_model::{FeedForward, ModelSpec, Role};
 use turbospark_text::{Specials, Tokenizer};
 
 use crate::device::{CpuCache, CpuDevice};
-use crate::forward::{Forward, Row};
+use crate::forward::{Forward, Row, row_width};
 use crate::{EngineError, KvKind, Session, tokenizer::TokenizerTask};
 
 /// Rows of a prompt that are fed at a time, where activations allow it.
 const PREFILL_CHUNK: usize = 512;
 /// Bytes of activations that the chunk is chosen for.
-const ACTIVATION_BYTES: usize = 48 << 20;
+const ACTIVATION_BYTES: usize = 128 << 20;
 /// Positions are exact in f32 up to here.
 const MAX_CONTEXT: usize = 1 << 24;
 
@@ -51,7 +52,7 @@ struct Shared {
     kv: KvKind,
 }
 
-/// One sequence's cached keys and values.
+/// One sequence's keys, values and recurrent states.
 pub struct Sequence {
     cache: CpuCache,
     len: usize,
@@ -68,12 +69,24 @@ impl Sequence {
         self.len == 0
     }
 
-    /// Forgets everything from position `len` on; does nothing where the sequence is shorter.
-    pub fn truncate(&mut self, len: usize) {
+    /// Forgets everything from position `len` on; does nothing where the sequence is shorter. Returns how many positions
+    /// are left: fewer than asked for where a recurrent or windowed layer no longer has what it had then. It can go back to
+    /// where [`Sequence::save`] was called last.
+    pub fn truncate(&mut self, len: usize) -> usize {
         if len < self.len {
-            self.len = len;
-            self.cache.truncate(len);
+            self.len = self.cache.rewind(Some(self.len), len);
         }
+        self.len
+    }
+
+    /// Keeps what [`Sequence::truncate`] needs to come back to this point. The point before is forgotten.
+    pub fn save(&mut self) {
+        self.cache.save(self.len);
+    }
+
+    /// Whether only a saved point can be gone back to.
+    pub(crate) fn is_recurrent(&self) -> bool {
+        self.cache.is_recurrent()
     }
 }
 
@@ -117,22 +130,47 @@ impl Engine {
         let gguf = Arc::new(gguf);
         let tokenizer = TokenizerTask::start(&gguf);
         let spec = ModelSpec::from_gguf(&gguf)?;
-        for tensor in gguf.tensors() {
-            gguf.prefetch(tensor);
+        Engine::start(gguf, spec, tokenizer, options)
+    }
+
+    /// As [`Engine::from_gguf`], with a spec that the caller has changed: to run a model whose file says something else
+    /// than what it was trained with, or to see what a part of it is for.
+    ///
+    /// # Errors
+    /// As [`Engine::open`]. The spec must be one that was read from `gguf`; only its numbers and options may differ.
+    pub fn with_spec(gguf: Gguf, spec: ModelSpec, options: EngineOptions) -> Result<Engine, EngineError> {
+        let gguf = Arc::new(gguf);
+        let tokenizer = TokenizerTask::start(&gguf);
+        Engine::start(gguf, spec, tokenizer, options)
+    }
+
+    fn start(
+        gguf: Arc<Gguf>,
+        spec: ModelSpec,
+        tokenizer: TokenizerTask,
+        options: EngineOptions,
+    ) -> Result<Engine, EngineError> {
+        for (tensor, role) in gguf.tensors().iter().zip(&spec.roles) {
+            if *role != Role::Unused {
+                gguf.prefetch(tensor);
+            }
         }
         let context = options.context.unwrap_or(spec.context_length.min(MAX_CONTEXT));
         if context == 0 || context > MAX_CONTEXT {
             return Err(EngineError::BadContext { context, limit: MAX_CONTEXT });
         }
-        let row_bytes = Forward::<CpuDevice>::row_width(&spec) * size_of::<f32>();
+        let row_bytes = row_width(&spec) * size_of::<f32>();
         let chunk = (ACTIVATION_BYTES / row_bytes.max(1)).clamp(32, PREFILL_CHUNK);
         let device = CpuDevice::new(gguf.clone(), &spec, options.threads.unwrap_or_else(default_threads))?;
+        let layout =
+            ExpertLayout::new(&gguf, spec.layers.iter().map(|l| experts_of(&l.feed_forward)).collect())?;
+        let experts = Box::new(Mapped::new(gguf.clone(), layout));
         let shared = Shared {
             gguf,
             spec,
             tokenizer,
             threads: device.threads(),
-            forward: Mutex::new(Forward::new(device)),
+            forward: Mutex::new(Forward::new(device, experts)),
             context,
             chunk: options.prefill_chunk.unwrap_or(chunk).max(1),
             kv: options.kv,
@@ -167,7 +205,7 @@ impl Engine {
 
     /// Bytes that the KV cache of one sequence of `positions` positions takes.
     pub fn kv_bytes(&self, positions: usize) -> u64 {
-        CpuCache::bytes_for(self.spec(), self.shared.kv, positions)
+        CpuCache::bytes_for(self.spec(), self.shared.kv, positions, self.shared.chunk)
     }
 
     /// The file's tokenizer.
@@ -201,7 +239,8 @@ impl Engine {
     ///
     /// # Errors
     /// A part without tokens, a token outside the vocabulary, more tokens than the context has room for: nothing is
-    /// fed then.
+    /// fed then. A router whose logits are not numbers: sequences are as before then, or shorter where
+    /// [`Sequence::truncate`] couldn't go back so far.
     pub fn forward(
         &self,
         parts: &mut [Part<'_>],
@@ -231,14 +270,17 @@ impl Engine {
         }
         let mut caches: Vec<&mut CpuCache> = parts.iter_mut().map(|p| &mut p.sequence.cache).collect();
         let mut forward = self.shared.forward.lock().unwrap_or_else(PoisonError::into_inner);
-        forward.run(self.spec(), &rows, &mut caches, &wanted, &mut |row, logits| {
+        let result = forward.run(self.spec(), &rows, &mut caches, &wanted, &mut |row, logits| {
             let part = rows[row].sequence;
             sink(part, row - starts[part], logits);
         });
-        for part in parts {
-            part.sequence.len += part.tokens.len();
+        for Part { sequence, tokens, .. } in parts {
+            match result {
+                Ok(()) => sequence.len += tokens.len(),
+                Err(_) => sequence.len = sequence.cache.rewind(None, sequence.len),
+            }
         }
-        Ok(())
+        result
     }
 
     /// Feeds `tokens` to one sequence, `chunk` rows at a time ([`Engine::prefill_chunk`] if `None`), and calls
@@ -279,5 +321,16 @@ impl Engine {
             return Err(EngineError::ContextFull { tokens: used, context });
         }
         Ok(())
+    }
+}
+
+/// Where a layer's routed experts lie in the file.
+fn experts_of(feed_forward: &FeedForward) -> Option<LayerExperts> {
+    match feed_forward {
+        FeedForward::Dense(_) => None,
+        FeedForward::Moe(moe) => Some(LayerExperts {
+            n_experts: moe.n_experts,
+            tensors: moe.tensors().iter().map(|t| t.index).collect(),
+        }),
     }
 }

@@ -1,5 +1,6 @@
 //! What can go wrong between opening a file and reading text: what, where, and what to do.
 
+use turbospark_experts::ExpertError;
 use turbospark_format::FormatError;
 use turbospark_model::ModelError;
 use turbospark_text::TextError;
@@ -19,6 +20,23 @@ pub enum EngineError {
     /// The tokenizer can't be built or used.
     #[error(transparent)]
     Text(#[from] TextError),
+
+    /// An expert's weights can't be had.
+    #[error(transparent)]
+    Expert(#[from] ExpertError),
+
+    /// A router's logits are not numbers, so no expert can be chosen.
+    #[error(
+        "layer {layer}, position {position}: the router's logit of expert {expert} is NaN or infinite: the model's weights are damaged, or this file's format is misread"
+    )]
+    BadRouting {
+        /// Index of the layer.
+        layer: usize,
+        /// Position of the row in its sequence.
+        position: usize,
+        /// First expert with such a logit.
+        expert: usize,
+    },
 
     /// Nothing to start from.
     #[error("the prompt is empty: give at least one token (a BOS token counts)")]

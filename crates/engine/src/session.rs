@@ -86,7 +86,8 @@ impl Session {
         self.state.feed(&self.engine, tokens, &CancelFlag::new(), &PromptProgress::default())
     }
 
-    /// Makes `tokens` the session's contents: what the cache has in common with them stays, the rest is replaced.
+    /// Makes `tokens` the session's contents: what the cache has in common with them stays, the rest is replaced. Layers that keep
+    /// only their last state go back to the end of an earlier prompt, if that is what is common.
     /// Returns how many tokens were fed, at least the last.
     ///
     /// # Errors
@@ -123,8 +124,17 @@ impl State {
         // The last token has to be fed in any case: its logits are wanted.
         let kept = common.min(tokens.len().saturating_sub(1));
         engine.check(kept, &tokens[kept..])?;
-        self.truncate(kept);
-        self.feed(engine, &tokens[kept..], cancel, progress)?;
+        let kept = self.truncate(kept);
+        // What generation adds may be replaced by the next prompt: the way back leads to the end of this one. Before its last
+        // token, which is fed again in any case.
+        let end = tokens.len() - usize::from(self.sequence.is_recurrent());
+        if kept < end {
+            self.feed(engine, &tokens[kept..end], cancel, progress)?;
+        }
+        self.sequence.save();
+        if end < tokens.len() {
+            self.feed(engine, &tokens[end..], cancel, progress)?;
+        }
         Ok(tokens.len() - kept)
     }
 
@@ -144,18 +154,23 @@ impl State {
             fed += chunk.len();
             let wanted = if fed == tokens.len() { Wanted::Last } else { Wanted::Nothing };
             let part = Part { sequence: &mut self.sequence, tokens: chunk, wanted };
-            engine.forward(&mut [part], |_, _, logits| {
+            let result = engine.forward(&mut [part], |_, _, logits| {
                 self.logits.clear();
                 self.logits.extend_from_slice(logits);
-            })?;
+            });
+            if let Err(error) = result {
+                self.tokens.truncate(self.sequence.len());
+                return Err(error);
+            }
             self.tokens.extend_from_slice(chunk);
             progress.report(fed, tokens.len());
         }
         Ok(())
     }
 
-    fn truncate(&mut self, len: usize) {
-        self.sequence.truncate(len);
-        self.tokens.truncate(len);
+    fn truncate(&mut self, len: usize) -> usize {
+        let left = self.sequence.truncate(len);
+        self.tokens.truncate(left);
+        left
     }
 }

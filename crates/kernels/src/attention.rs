@@ -5,8 +5,10 @@
 //! positions alone, so it makes no difference to a row's bits whether one thread walks all pages for a block of
 //! prompt rows or many threads take pages of a single row.
 
+mod shared;
+
 use crate::cpu::{Cpu, Isa};
-use crate::kv::{KvLayer, PAGE, PageData};
+use crate::kv::{KvLayer, PAGE, PageData, Values};
 use crate::pool::SharedMut;
 use crate::scalar;
 use half::slice::{HalfBitsSliceExt, HalfFloatSliceExt};
@@ -15,13 +17,16 @@ use std::ops::Range;
 
 /// What a layer's attention looks like.
 #[derive(Clone, Copy, Debug)]
-pub struct AttnParams {
+pub struct AttnParams<'a> {
     /// Query heads; a multiple of the cache's KV heads, which serve consecutive query heads each.
     pub n_heads: usize,
     /// Factor of the scores.
     pub scale: f32,
     /// A row sees this many positions, its own included; `None` for all.
     pub window: Option<usize>,
+    /// `[n_heads]`: a logit per query head that takes its share of the softmax and adds no value (Xiao et al. 2024, as
+    /// gpt-oss trains it). `scale` does not apply to it.
+    pub sinks: Option<&'a [f32]>,
 }
 
 /// One row: where its keys and values are, and the last position that it sees (its own, which must be written).
@@ -37,13 +42,17 @@ pub struct AttnRow<'a> {
 #[derive(Default)]
 pub struct AttnScratch {
     parts: Vec<f32>,
+    totals: Vec<f32>,
 }
 
 /// Queries that meet one page of one KV head.
 pub(crate) struct PageJob<'a> {
     pub(crate) page: PageData<'a>,
+    /// Elements of a query and of a key; where `latent`, a multiple of eight.
     pub(crate) k_dim: usize,
     pub(crate) v_dim: usize,
+    /// Whether the keys are `[64, k_dim]` and their leading elements the values.
+    pub(crate) latent: bool,
     /// `[queries, k_dim]`, scaled.
     pub(crate) q: &'a [f32],
     /// Positions of the page that each query sees, never empty.
@@ -54,6 +63,8 @@ pub(crate) struct PageJob<'a> {
 
 /// Rows of one sequence that a task takes together: enough to share a page's conversion.
 const BLOCK_ROWS: usize = 32;
+/// Floats of the queries and parts of such rows, about: heads of many hundred elements would leave the cache.
+const BLOCK_FLOATS: usize = 1 << 18;
 
 #[derive(Default)]
 struct TaskBuffers {
@@ -74,45 +85,53 @@ impl Cpu {
     /// `out` `[rows, n_heads, v_dim]`. All caches have the same shape.
     ///
     /// # Panics
-    /// Where shapes disagree or a row's position is past its cache.
+    /// Where shapes disagree, a row's position is past its cache, or it sees a position that its cache has forgotten.
     pub fn attend(
         &self,
         scratch: &mut AttnScratch,
-        params: &AttnParams,
+        params: &AttnParams<'_>,
         q: &[f32],
         rows: &[AttnRow<'_>],
         out: &mut [f32],
     ) {
         let Some(first) = rows.first() else { return };
-        let (k_dim, v_dim, n_kv) = (first.kv.k_dim, first.kv.v_dim, first.kv.n_kv_heads());
+        let (k_dim, values, n_kv) = (first.kv.k_dim, first.kv.values, first.kv.n_kv_heads());
+        let v_dim = values.dim();
         let n_heads = params.n_heads;
         assert!(
             n_heads.is_multiple_of(n_kv) && q.len() == rows.len() * n_heads * k_dim,
             "queries of the wrong shape"
         );
         assert_eq!(out.len(), rows.len() * n_heads * v_dim, "attention output of the wrong shape");
+        assert!(params.sinks.is_none_or(|s| s.len() == n_heads), "sinks of the wrong shape");
         for row in rows {
             assert!(row.position < row.kv.capacity(), "a row's position is past its cache");
             assert!(
-                row.kv.k_dim == k_dim && row.kv.v_dim == v_dim && row.kv.n_kv_heads() == n_kv,
+                first_seen(params, row.position) >= row.kv.oldest(),
+                "a row sees a position that its cache has forgotten"
+            );
+            assert!(
+                row.kv.k_dim == k_dim && row.kv.values == values && row.kv.n_kv_heads() == n_kv,
                 "caches differ"
             );
         }
+        let (group, part_len) = (n_heads / n_kv, v_dim + 2);
+        let block_rows = BLOCK_FLOATS / (group * (k_dim + 2 * part_len));
         let call = Call {
             cpu: self,
             params,
             q,
             rows,
-            blocks: same_cache_blocks(rows),
+            blocks: same_cache_blocks(rows, block_rows.clamp(1, BLOCK_ROWS)),
             n_kv,
-            group: n_heads / n_kv,
-            part_len: v_dim + 2,
+            group,
+            part_len,
             out: SharedMut::new(out),
         };
         if call.blocks.len() * n_kv >= 2 * self.threads() || self.threads() == 1 {
             call.blocks_in_parallel();
         } else {
-            call.pages_in_parallel(&mut scratch.parts);
+            call.pages_in_parallel(scratch);
         }
     }
 }
@@ -120,7 +139,7 @@ impl Cpu {
 /// One call of [`Cpu::attend`].
 struct Call<'a> {
     cpu: &'a Cpu,
-    params: &'a AttnParams,
+    params: &'a AttnParams<'a>,
     q: &'a [f32],
     rows: &'a [AttnRow<'a>],
     /// Rows that are taken together.
@@ -131,14 +150,6 @@ struct Call<'a> {
     /// Floats of a query's part: its values, maximum and sum.
     part_len: usize,
     out: SharedMut<f32>,
-}
-
-/// A page for the queries of a block under one KV head; its parts go to `at`.
-struct Piece {
-    block: usize,
-    head: usize,
-    page: usize,
-    at: usize,
 }
 
 impl Call<'_> {
@@ -157,51 +168,12 @@ impl Call<'_> {
                         self.add(block, query, page, total, part);
                     });
                 }
-                self.finish(&total, block, head);
+                for (query, total) in total.chunks_exact(self.part_len).enumerate() {
+                    self.finish(total, block, head, query);
+                }
                 b.total = total;
             });
         });
-    }
-
-    /// Few rows: pages are shared out, and the parts added in order afterwards.
-    fn pages_in_parallel(&self, parts: &mut Vec<f32>) {
-        let mut pieces = Vec::new();
-        let mut len = 0;
-        for (b, block) in self.blocks.iter().enumerate() {
-            for head in 0..self.n_kv {
-                for page in page_range(self.params, &self.rows[block.clone()]) {
-                    pieces.push(Piece { block: b, head, page, at: len });
-                    len += block.len() * self.group * self.part_len;
-                }
-            }
-        }
-        parts.clear();
-        parts.resize(len, f32::NAN);
-        let shared = SharedMut::new(parts);
-        let per_task = pieces.len().div_ceil(4 * self.cpu.threads());
-        self.cpu.pool.run(pieces.len().div_ceil(per_task), &|i| {
-            BUFFERS.with_borrow_mut(|b| {
-                for piece in &pieces[i * per_task..((i + 1) * per_task).min(pieces.len())] {
-                    self.page(&self.blocks[piece.block], piece.head, piece.page, b, &mut |query, part| {
-                        // SAFETY: each piece has its own place in the buffer.
-                        unsafe { shared.slice(piece.at + query * self.part_len, self.part_len) }
-                            .copy_from_slice(part);
-                    });
-                }
-            });
-        });
-        for pieces in pieces.chunk_by(|a, b| (a.block, a.head) == (b.block, b.head)) {
-            let block = &self.blocks[pieces[0].block];
-            let size = block.len() * self.group * self.part_len;
-            let (total, rest) = parts[pieces[0].at..][..pieces.len() * size].split_at_mut(size);
-            for (piece, parts) in pieces[1..].iter().zip(rest.chunks_exact(size)) {
-                for (query, part) in parts.chunks_exact(self.part_len).enumerate() {
-                    let total = &mut total[query * self.part_len..][..self.part_len];
-                    self.add(block, query, piece.page, total, part);
-                }
-            }
-            self.finish(total, block, pieces[0].head);
-        }
     }
 
     /// Adds a page's part to a query's total; pages come in order. What a query does not see is left out.
@@ -226,7 +198,8 @@ impl Call<'_> {
         sink: &mut dyn FnMut(usize, &[f32]),
     ) {
         let kv = self.rows[block.start].kv;
-        let (k_dim, v_dim) = (kv.k_dim, kv.v_dim);
+        let (k_dim, v_dim) = (kv.key_len(), kv.values.dim());
+        let latent = matches!(kv.values, Values::OfKeys(_));
         b.q.clear();
         b.seen.clear();
         b.who.clear();
@@ -238,8 +211,9 @@ impl Call<'_> {
                 continue;
             }
             for g in 0..self.group {
-                let at = (row * self.params.n_heads + head * self.group + g) * k_dim;
-                b.q.extend(self.q[at..at + k_dim].iter().map(|x| x * self.params.scale));
+                let at = (row * self.params.n_heads + head * self.group + g) * kv.k_dim;
+                b.q.extend(self.q[at..at + kv.k_dim].iter().map(|x| x * self.params.scale));
+                b.q.resize((b.who.len() + 1) * k_dim, 0.0);
                 b.seen.push(from - page * PAGE..to - page * PAGE);
                 b.who.push((row - block.start) * self.group + g);
             }
@@ -257,7 +231,7 @@ impl Call<'_> {
             v.reinterpret_cast::<half::f16>().convert_to_f32_slice(v32);
             data = PageData::F32 { k: k32, v: v32 };
         }
-        let mut job = PageJob { page: data, k_dim, v_dim, q: &b.q, seen: &b.seen, out: &mut b.part };
+        let mut job = PageJob { page: data, k_dim, v_dim, latent, q: &b.q, seen: &b.seen, out: &mut b.part };
         match self.cpu.isa {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: this set is chosen only where the processor has it.
@@ -269,38 +243,43 @@ impl Call<'_> {
         }
     }
 
-    /// Divides the totals of a block's queries by their sums and stores them.
-    fn finish(&self, total: &[f32], block: &Range<usize>, head: usize) {
+    /// Divides a query's total by its sum, the sink's share included, and stores it.
+    fn finish(&self, total: &[f32], block: &Range<usize>, head: usize, query: usize) {
         let v_dim = self.part_len - 2;
-        for (query, total) in total.chunks_exact(self.part_len).enumerate() {
-            let (row, g) = (block.start + query / self.group, query % self.group);
-            let at = (row * self.params.n_heads + head * self.group + g) * v_dim;
-            // SAFETY: a (row, head) belongs to one task.
-            let out = unsafe { self.out.slice(at, v_dim) };
-            let inverse = 1.0 / total[v_dim + 1];
-            out.iter_mut().zip(total).for_each(|(o, t)| *o = t * inverse);
-        }
+        let (row, query_head) = (block.start + query / self.group, head * self.group + query % self.group);
+        // SAFETY: a (row, head) belongs to one task.
+        let out = unsafe { self.out.slice((row * self.params.n_heads + query_head) * v_dim, v_dim) };
+        let (maximum, sum) = (total[v_dim], total[v_dim + 1]);
+        let factor = match self.params.sinks.map(|s| s[query_head]) {
+            None => 1.0 / sum,
+            Some(sink) if sink > maximum => {
+                let old = scalar::exp(maximum - sink);
+                old / (sum * old + 1.0)
+            }
+            Some(sink) => 1.0 / (sum + scalar::exp(sink - maximum)),
+        };
+        out.iter_mut().zip(total).for_each(|(o, t)| *o = t * factor);
     }
 }
 
 /// The first position that a row at `position` sees.
-fn first_seen(params: &AttnParams, position: usize) -> usize {
+fn first_seen(params: &AttnParams<'_>, position: usize) -> usize {
     params.window.map_or(0, |w| (position + 1).saturating_sub(w))
 }
 
 /// Pages that any of `rows` sees.
-fn page_range(params: &AttnParams, rows: &[AttnRow<'_>]) -> Range<usize> {
+fn page_range(params: &AttnParams<'_>, rows: &[AttnRow<'_>]) -> Range<usize> {
     let from = rows.iter().map(|r| first_seen(params, r.position)).min().unwrap_or(0);
     let to = rows.iter().map(|r| r.position).max().unwrap_or(0);
     from / PAGE..to / PAGE + 1
 }
 
-/// Cuts `rows` into runs on the same cache, of at most [`BLOCK_ROWS`].
-fn same_cache_blocks(rows: &[AttnRow<'_>]) -> Vec<Range<usize>> {
+/// Cuts `rows` into runs on the same cache, of at most `most`.
+fn same_cache_blocks(rows: &[AttnRow<'_>], most: usize) -> Vec<Range<usize>> {
     let mut blocks: Vec<Range<usize>> = Vec::new();
     for (i, row) in rows.iter().enumerate() {
         match blocks.last_mut() {
-            Some(last) if last.len() < BLOCK_ROWS && std::ptr::eq(rows[last.start].kv, row.kv) => {
+            Some(last) if last.len() < most && std::ptr::eq(rows[last.start].kv, row.kv) => {
                 last.end += 1;
             }
             _ => blocks.push(i..i + 1),

@@ -1,13 +1,16 @@
 //! Cached keys and values of one layer of one sequence.
 //!
-//! Positions are kept in pages of 64. In a page each KV head has its keys as `[8 blocks, k_dim, 8 positions]`, so
-//! that eight scores are eight lanes and no transposition is needed, then its values as `[64 positions, v_dim]`. Pages
-//! are added as positions are written: memory follows use, not the context's limit.
+//! Positions are kept in pages of 64, cut at absolute multiples of 64 whatever was forgotten. In a page each KV head has
+//! its keys as `[8 blocks, k_dim, 8 positions]`, so that eight scores are eight lanes and no transposition is needed, then
+//! its values as `[64 positions, v_dim]`. Where the values are part of the keys there is only `[64 positions, k_dim]`, each
+//! row padded to a multiple of eight: the one layout that both products read along their lanes. Pages are added as
+//! positions are written and leave when no later row sees them: memory follows use, not the context's limit.
 
 use crate::cpu::Cpu;
 use crate::pool::SharedMut;
 use half::f16;
 use half::slice::{HalfBitsSliceExt, HalfFloatSliceExt};
+use std::collections::VecDeque;
 
 /// Positions in a page. Attention cuts a context at multiples of it.
 pub(crate) const PAGE: usize = 64;
@@ -32,34 +35,110 @@ impl KvKind {
     }
 }
 
-enum Pages {
-    F16(Vec<Box<[u16]>>),
-    F32(Vec<Box<[f32]>>),
+/// Where a cache keeps its values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Values {
+    /// Beside the keys, of this many elements.
+    Own(usize),
+    /// In the keys: this many leading elements of a key are its value, as in the absorbed form of latent attention
+    /// (DeepSeek-AI 2024, "DeepSeek-V2").
+    OfKeys(usize),
 }
 
-/// Keys and values of one KV head in one page.
+impl Values {
+    /// Elements of a value.
+    pub fn dim(self) -> usize {
+        match self {
+            Self::Own(dim) | Self::OfKeys(dim) => dim,
+        }
+    }
+
+    /// Elements that a head's keys of `k_dim` and its values take in a position.
+    fn position_len(self, k_dim: usize) -> usize {
+        match self {
+            Self::Own(v_dim) => k_dim + v_dim,
+            Self::OfKeys(_) => k_dim.next_multiple_of(8),
+        }
+    }
+}
+
+/// Consecutive pages, and those that wait for their next use.
+#[derive(Default)]
+struct Held<T> {
+    pages: VecDeque<Box<[T]>>,
+    spare: Vec<Box<[T]>>,
+}
+
+impl<T: Copy + Default> Held<T> {
+    /// Puts the `count` oldest pages among the spare ones.
+    fn forget(&mut self, count: usize) {
+        self.spare.extend(self.pages.drain(..count.min(self.pages.len())));
+    }
+
+    /// Keeps the first `count` pages and gives the memory of the others back.
+    fn truncate(&mut self, count: usize) {
+        self.pages.truncate(count);
+        self.spare.clear();
+    }
+
+    fn grow(&mut self, count: usize, page_len: usize) {
+        while self.pages.len() < count {
+            let fresh = || vec![T::default(); page_len].into_boxed_slice();
+            self.pages.push_back(self.spare.pop().unwrap_or_else(fresh));
+        }
+    }
+}
+
+/// Without the spare pages: a copy holds what it must.
+impl<T: Clone> Clone for Held<T> {
+    fn clone(&self) -> Self {
+        Self { pages: self.pages.clone(), spare: Vec::new() }
+    }
+}
+
+#[derive(Clone)]
+enum Pages {
+    F16(Held<u16>),
+    F32(Held<f32>),
+}
+
+/// Keys and values of one KV head in one page. `v` is empty where the values are part of the keys.
 #[derive(Clone, Copy)]
 pub(crate) enum PageData<'a> {
     F16 { k: &'a [u16], v: &'a [u16] },
     F32 { k: &'a [f32], v: &'a [f32] },
 }
 
-/// Keys and values of one layer of one sequence.
+/// Keys and values of one layer of one sequence. A clone is a copy of what is held.
+#[derive(Clone)]
 pub struct KvLayer {
     n_kv_heads: usize,
     pub(crate) k_dim: usize,
-    pub(crate) v_dim: usize,
+    pub(crate) values: Values,
+    oldest: usize,
     pages: Pages,
 }
 
 impl KvLayer {
-    /// An empty cache of `n_kv_heads` heads with keys of `k_dim` and values of `v_dim` elements.
-    pub fn new(kind: KvKind, n_kv_heads: usize, k_dim: usize, v_dim: usize) -> Self {
+    /// An empty cache of `n_kv_heads` heads with keys of `k_dim` elements.
+    ///
+    /// # Panics
+    /// Where values are part of keys that are shorter.
+    pub fn new(kind: KvKind, n_kv_heads: usize, k_dim: usize, values: Values) -> Self {
+        assert!(
+            matches!(values, Values::Own(_)) || values.dim() <= k_dim,
+            "values are longer than the keys that hold them"
+        );
         let pages = match kind {
-            KvKind::F16 => Pages::F16(Vec::new()),
-            KvKind::F32 => Pages::F32(Vec::new()),
+            KvKind::F16 => Pages::F16(Held::default()),
+            KvKind::F32 => Pages::F32(Held::default()),
         };
-        Self { n_kv_heads, k_dim, v_dim, pages }
+        Self { n_kv_heads, k_dim, values, oldest: 0, pages }
+    }
+
+    /// Elements of a value.
+    pub fn v_dim(&self) -> usize {
+        self.values.dim()
     }
 
     /// Heads that have keys and values of their own.
@@ -67,122 +146,211 @@ impl KvLayer {
         self.n_kv_heads
     }
 
-    /// Bytes that a cache of `positions` positions takes.
-    pub fn bytes_for(kind: KvKind, n_kv_heads: usize, k_dim: usize, v_dim: usize, positions: usize) -> usize {
-        positions.next_multiple_of(PAGE) * n_kv_heads * (k_dim + v_dim) * kind.bytes()
+    /// The most positions that a cache holds of `positions` written ones, in whole pages, when no more than `rows` are
+    /// written at once and what lies before the `window` of the next row is forgotten before each writing.
+    pub fn held_at_most(positions: usize, window: Option<usize>, rows: usize) -> usize {
+        let all = positions.next_multiple_of(PAGE);
+        window.map_or(all, |w| all.min((w.min(positions) + rows).next_multiple_of(PAGE) + PAGE))
     }
 
-    /// Frees the pages past the first `positions` positions.
-    pub fn truncate(&mut self, positions: usize) {
-        let keep = positions.div_ceil(PAGE);
+    /// Bytes that a cache takes for `positions` held positions.
+    pub fn bytes_for(
+        kind: KvKind,
+        n_kv_heads: usize,
+        k_dim: usize,
+        values: Values,
+        positions: usize,
+    ) -> usize {
+        positions.next_multiple_of(PAGE) * n_kv_heads * values.position_len(k_dim) * kind.bytes()
+    }
+
+    /// Bytes held now, those of pages that wait for their next use included.
+    pub fn bytes(&self) -> usize {
+        let (pages, kind) = match &self.pages {
+            Pages::F16(held) => (held.pages.len() + held.spare.len(), KvKind::F16),
+            Pages::F32(held) => (held.pages.len() + held.spare.len(), KvKind::F32),
+        };
+        pages * self.page_len() * kind.bytes()
+    }
+
+    /// Drops every page that lies wholly before `position`, which later writings then use again.
+    pub fn forget_before(&mut self, position: usize) {
+        let cut = position / PAGE * PAGE;
+        if cut <= self.oldest {
+            return;
+        }
+        let count = cut / PAGE - self.first_page();
         match &mut self.pages {
-            Pages::F16(p) => p.truncate(keep),
-            Pages::F32(p) => p.truncate(keep),
+            Pages::F16(held) => held.forget(count),
+            Pages::F32(held) => held.forget(count),
+        }
+        self.oldest = cut;
+    }
+
+    /// The first position that is still held. A row that sees an older one can't be computed.
+    pub fn oldest(&self) -> usize {
+        self.oldest
+    }
+
+    /// Rewinds the end to the first `positions` positions and frees the pages past them. Before [`KvLayer::oldest`]
+    /// nothing is left, and `positions` becomes the oldest: only from 0 can a windowed layer go on from there.
+    pub fn truncate(&mut self, positions: usize) {
+        let keep = if positions <= self.oldest { 0 } else { positions.div_ceil(PAGE) - self.first_page() };
+        self.oldest = self.oldest.min(positions);
+        match &mut self.pages {
+            Pages::F16(held) => held.truncate(keep),
+            Pages::F32(held) => held.truncate(keep),
         }
     }
 
-    /// Positions for which there is memory.
+    /// The position past the last one for which there is memory.
     pub fn capacity(&self) -> usize {
-        PAGE * match &self.pages {
-            Pages::F16(p) => p.len(),
-            Pages::F32(p) => p.len(),
+        let pages = match &self.pages {
+            Pages::F16(held) => held.pages.len(),
+            Pages::F32(held) => held.pages.len(),
+        };
+        PAGE * (self.first_page() + pages)
+    }
+
+    /// Number of the oldest page, counted from position 0.
+    fn first_page(&self) -> usize {
+        self.oldest / PAGE
+    }
+
+    /// Elements of a key as it lies in memory, and of a query that meets it.
+    pub(crate) fn key_len(&self) -> usize {
+        match self.values {
+            Values::Own(_) => self.k_dim,
+            Values::OfKeys(_) => self.k_dim.next_multiple_of(8),
         }
     }
 
     /// Elements of one head in a page.
     fn head_len(&self) -> usize {
-        PAGE * (self.k_dim + self.v_dim)
+        PAGE * self.values.position_len(self.k_dim)
     }
 
+    fn page_len(&self) -> usize {
+        self.n_kv_heads * self.head_len()
+    }
+
+    /// Page `page`, counted from position 0, of KV head `head`.
     pub(crate) fn page(&self, page: usize, head: usize) -> PageData<'_> {
         let start = head * self.head_len();
-        let (mid, end) = (start + PAGE * self.k_dim, start + self.head_len());
+        let (mid, end) = (start + PAGE * self.key_len(), start + self.head_len());
+        let page = page - self.first_page();
         match &self.pages {
-            Pages::F16(p) => PageData::F16 { k: &p[page][start..mid], v: &p[page][mid..end] },
-            Pages::F32(p) => PageData::F32 { k: &p[page][start..mid], v: &p[page][mid..end] },
-        }
-    }
-
-    fn grow(&mut self, positions: usize) {
-        let (need, len) = (positions.div_ceil(PAGE), self.n_kv_heads * self.head_len());
-        match &mut self.pages {
-            Pages::F16(p) if p.len() < need => p.resize_with(need, || vec![0; len].into_boxed_slice()),
-            Pages::F32(p) if p.len() < need => p.resize_with(need, || vec![0.0; len].into_boxed_slice()),
-            _ => {}
+            Pages::F16(held) => {
+                PageData::F16 { k: &held.pages[page][start..mid], v: &held.pages[page][mid..end] }
+            }
+            Pages::F32(held) => {
+                PageData::F32 { k: &held.pages[page][start..mid], v: &held.pages[page][mid..end] }
+            }
         }
     }
 }
 
-/// Stores one position of one head: `(page, head, position in the page, k, v)`.
-type Put<'a> = dyn Fn(usize, usize, usize, &[f32], &[f32]) + Sync + 'a;
+/// An element as a cache keeps it.
+trait Stored: Copy + Default {
+    fn convert(from: &[f32], to: &mut [Self]);
+}
+
+/// Bits of an f16.
+impl Stored for u16 {
+    fn convert(from: &[f32], to: &mut [Self]) {
+        to.reinterpret_cast_mut::<f16>().convert_from_f32_slice(from);
+    }
+}
+
+impl Stored for f32 {
+    fn convert(from: &[f32], to: &mut [Self]) {
+        to.copy_from_slice(from);
+    }
+}
+
+/// Stores position `at` of a page of one head, whose elements are `part`.
+fn put<T: Stored>(part: &mut [T], at: usize, k: &[f32], v: &[f32], values: Values) {
+    let k_dim = k.len();
+    if let Values::OfKeys(_) = values {
+        let row = &mut part[at * k_dim.next_multiple_of(8)..][..k_dim];
+        return T::convert(k, row);
+    }
+    let (keys, values) = part.split_at_mut(PAGE * k_dim);
+    for (chunk, k) in k.chunks(32).enumerate() {
+        let mut converted = [T::default(); 32];
+        T::convert(k, &mut converted[..k.len()]);
+        for (d, element) in converted[..k.len()].iter().enumerate() {
+            keys[(at / 8 * k_dim + chunk * 32 + d) * 8 + at % 8] = *element;
+        }
+    }
+    T::convert(v, &mut values[at * v.len()..(at + 1) * v.len()]);
+}
+
+/// Consecutive rows that go into the cache: `k` `[rows, heads, k_dim]`, `v` `[rows, heads, v_dim]` or empty.
+struct Writing<'a> {
+    /// Position of the first row.
+    start: usize,
+    rows: usize,
+    heads: usize,
+    k: &'a [f32],
+    v: &'a [f32],
+    values: Values,
+    /// Elements of one head in a page.
+    head_len: usize,
+}
+
+impl Writing<'_> {
+    /// Writes into `held`, whose first page is number `base`.
+    fn run<T: Stored + Send>(&self, cpu: &Cpu, held: &mut Held<T>, base: usize) {
+        let (first, end) = (self.start / PAGE, self.start + self.rows);
+        held.grow(end.div_ceil(PAGE) - base, self.heads * self.head_len);
+        let pages: Vec<_> = held.pages.range_mut(first - base..).map(|p| SharedMut::new(p)).collect();
+        let row_len = |x: &[f32]| x.len() / (self.rows * self.heads);
+        let (k_len, v_len) = (row_len(self.k), row_len(self.v));
+        // One task a (page, head): its part of the page is contiguous and nobody else's.
+        let task = |i: usize| {
+            let (page, head) = (i / self.heads, i % self.heads);
+            // SAFETY: each (page, head) belongs to one task.
+            let part = unsafe { pages[page].slice(head * self.head_len, self.head_len) };
+            let from = ((first + page) * PAGE).max(self.start);
+            for position in from..((first + page + 1) * PAGE).min(end) {
+                let at = (position - self.start) * self.heads + head;
+                let (k, v) = (&self.k[at * k_len..][..k_len], &self.v[at * v_len..][..v_len]);
+                put(part, position % PAGE, k, v, self.values);
+            }
+        };
+        let count = end.div_ceil(PAGE) - first;
+        if self.rows < 8 {
+            (0..count * self.heads).for_each(task);
+        } else {
+            cpu.pool.run(count * self.heads, &task);
+        }
+    }
+}
 
 impl Cpu {
-    /// Writes consecutive positions from `start` on: `k` `[rows, n_kv_heads, k_dim]`, `v` `[rows, n_kv_heads, v_dim]`.
+    /// Writes consecutive positions from `start` on: `k` `[rows, n_kv_heads, k_dim]`, `v` `[rows, n_kv_heads, v_dim]`, or
+    /// empty where the values are part of the keys.
     ///
     /// # Panics
-    /// Where `k` and `v` have different numbers of rows.
+    /// Where `k` and `v` have different numbers of rows, or `start` is before [`KvLayer::oldest`].
     pub fn kv_write(&self, layer: &mut KvLayer, start: usize, k: &[f32], v: &[f32]) {
-        let (heads, k_dim, v_dim) = (layer.n_kv_heads, layer.k_dim, layer.v_dim);
-        let rows = k.len() / (heads * k_dim);
+        let heads = layer.n_kv_heads;
+        let rows = k.len() / (heads * layer.k_dim);
+        let v_dim = if let Values::Own(dim) = layer.values { dim } else { 0 };
         assert!(
-            k.len() == rows * heads * k_dim && v.len() == rows * heads * v_dim,
+            k.len() == rows * heads * layer.k_dim && v.len() == rows * heads * v_dim,
             "keys and values of the wrong shape"
         );
+        assert!(start >= layer.oldest, "position {start} is before the oldest that the cache holds");
         if rows == 0 {
             return;
         }
-        layer.grow(start + rows);
-        let first = start / PAGE;
-        let count = (start + rows).div_ceil(PAGE) - first;
-        let head_len = layer.head_len();
-        let run = |put: &Put<'_>| {
-            // One task a (page, head): its part of the page is contiguous and nobody else's.
-            let task = |i: usize| {
-                let (page, head) = (i / heads, i % heads);
-                let from = ((first + page) * PAGE).max(start);
-                let to = ((first + page + 1) * PAGE).min(start + rows);
-                for position in from..to {
-                    let row = position - start;
-                    let (k, v) = (
-                        &k[(row * heads + head) * k_dim..][..k_dim],
-                        &v[(row * heads + head) * v_dim..][..v_dim],
-                    );
-                    put(page, head, position % PAGE, k, v);
-                }
-            };
-            if rows < 8 { (0..count * heads).for_each(task) } else { self.pool.run(count * heads, &task) }
-        };
+        let (values, head_len, base) = (layer.values, layer.head_len(), layer.first_page());
+        let writing = Writing { start, rows, heads, k, v, values, head_len };
         match &mut layer.pages {
-            Pages::F16(pages) => {
-                let pages: Vec<_> = pages[first..].iter_mut().map(|p| SharedMut::new(p)).collect();
-                run(&|page, head, at, k, v| {
-                    // SAFETY: each (page, head) belongs to one task.
-                    let part = unsafe { pages[page].slice(head * head_len, head_len) };
-                    let (keys, values) = part.split_at_mut(PAGE * k_dim);
-                    for (chunk, k) in k.chunks(32).enumerate() {
-                        let mut half = [f16::ZERO; 32];
-                        half[..k.len()].convert_from_f32_slice(k);
-                        for (d, h) in half[..k.len()].iter().enumerate() {
-                            keys[(at / 8 * k_dim + chunk * 32 + d) * 8 + at % 8] = h.to_bits();
-                        }
-                    }
-                    values[at * v_dim..(at + 1) * v_dim]
-                        .reinterpret_cast_mut::<f16>()
-                        .convert_from_f32_slice(v);
-                });
-            }
-            Pages::F32(pages) => {
-                let pages: Vec<_> = pages[first..].iter_mut().map(|p| SharedMut::new(p)).collect();
-                run(&|page, head, at, k, v| {
-                    // SAFETY: each (page, head) belongs to one task.
-                    let part = unsafe { pages[page].slice(head * head_len, head_len) };
-                    let (keys, values) = part.split_at_mut(PAGE * k_dim);
-                    for (d, k) in k.iter().enumerate() {
-                        keys[(at / 8 * k_dim + d) * 8 + at % 8] = *k;
-                    }
-                    values[at * v_dim..(at + 1) * v_dim].copy_from_slice(v);
-                });
-            }
+            Pages::F16(held) => writing.run(self, held, base),
+            Pages::F32(held) => writing.run(self, held, base),
         }
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! One row runs a fused kernel that reads the blocks where they lie. Several rows run a tile kernel: a few
 //! output columns are unpacked once and used for every row. Both add in the same order (see the crate's head), so a
-//! row's result does not depend on which one ran.
+//! row's result does not depend on which one ran. Products of different matrices with different rows of one input run as
+//! one region: that is what a mixture of experts is made of.
 
 use crate::cpu::{Cpu, Isa};
 use crate::pool::SharedMut;
@@ -46,11 +47,13 @@ impl<'a> Mat<'a> {
     }
 }
 
-/// One product: `out[m, n] = x[m, k] · w[n, k]ᵀ`.
+/// One product: `out[rows, n] = x[rows, k] · w[n, k]ᵀ`.
 pub struct MatJob<'a> {
     /// The weights.
     pub w: Mat<'a>,
-    /// `[m, n]`, overwritten.
+    /// The rows of the region's input that meet them.
+    pub rows: Range<usize>,
+    /// `[rows, n]`, overwritten.
     pub out: &'a mut [f32],
 }
 
@@ -58,6 +61,18 @@ pub struct MatJob<'a> {
 #[derive(Default)]
 pub struct MatScratch {
     rows: QuantRows,
+    picked: Vec<f32>,
+}
+
+/// The rows that one product is for.
+#[derive(Clone, Copy)]
+pub(crate) struct Input<'a> {
+    /// `[m, k]`, for float weights.
+    pub(crate) x: &'a [f32],
+    /// The region's quantised rows, of which this product's begin at `first`.
+    pub(crate) rows: &'a QuantRows,
+    pub(crate) first: usize,
+    pub(crate) m: usize,
 }
 
 /// Output columns `start..end` of a product, with what the reader of its weights may know.
@@ -95,32 +110,72 @@ const TASK_BYTES: usize = 8 << 10;
 pub(crate) const TILE_COLUMNS: usize = 16;
 
 impl Cpu {
-    /// Runs products that share the input `x` `[m, k]` as one parallel region.
+    /// Runs products with rows of the input `x` `[m, k]` as one parallel region.
     ///
     /// # Panics
-    /// Where a job's `k` differs from `x`'s or its output is not `[m, n]`.
-    pub fn matmul(&self, scratch: &mut MatScratch, x: &[f32], m: usize, jobs: &mut [MatJob<'_>]) {
+    /// Where a job's `k` differs from the others', its rows are not in `x`, or its output has another shape.
+    pub fn matmul(&self, scratch: &mut MatScratch, x: &[f32], jobs: &mut [MatJob<'_>]) {
+        self.products(scratch, x, None, jobs);
+    }
+
+    /// As [`Cpu::matmul`], where row `i` of a job's `rows` is row `picked[i]` of `x`: rows that meet the same matrix need not be
+    /// neighbours.
+    ///
+    /// # Panics
+    /// As [`Cpu::matmul`], and where a picked row is not in `x`.
+    pub fn matmul_picked(
+        &self,
+        scratch: &mut MatScratch,
+        x: &[f32],
+        picked: &[u32],
+        jobs: &mut [MatJob<'_>],
+    ) {
+        self.products(scratch, x, Some(picked), jobs);
+    }
+
+    fn products(&self, scratch: &mut MatScratch, x: &[f32], picked: Option<&[u32]>, jobs: &mut [MatJob<'_>]) {
         let Some(k) = jobs.first().map(|j| j.w.k) else { return };
-        assert_eq!(x.len(), m * k, "input of the wrong shape");
+        let m = picked.map_or(x.len() / k, <[u32]>::len);
+        assert!(x.len().is_multiple_of(k), "input of the wrong shape");
         for job in jobs.iter() {
-            assert!(job.w.k == k && job.out.len() == m * job.w.n, "product of the wrong shape");
-        }
-        if m == 0 {
-            return;
+            assert!(
+                job.w.k == k && job.rows.end <= m && job.out.len() == job.rows.len() * job.w.n,
+                "product of the wrong shape"
+            );
         }
         if jobs.iter().any(|j| !j.w.is_float()) {
-            scratch.rows.fill(self, x, m, k);
+            scratch.rows.fill(self, x, picked, m, k);
         }
-        let rows = &scratch.rows;
-        let cuts: Vec<Cut<'_>> = self.cut(jobs.iter().map(|j| j.w), m).collect();
+        let mut x = x;
+        if let Some(picked) = picked
+            && jobs.iter().any(|j| j.w.is_float())
+        {
+            scratch.picked.clear();
+            picked.iter().for_each(|&row| scratch.picked.extend_from_slice(&x[row as usize * k..][..k]));
+            x = &scratch.picked;
+        }
+        let inputs: Vec<Input<'_>> = jobs
+            .iter()
+            .map(|j| Input {
+                x: if j.w.is_float() { &x[j.rows.start * k..j.rows.end * k] } else { &[] },
+                rows: &scratch.rows,
+                first: j.rows.start,
+                m: j.rows.len(),
+            })
+            .collect();
+        let cuts: Vec<Cut<'_>> = self.cut(jobs.iter().map(|j| (j.w, j.rows.len()))).collect();
         let outs: Vec<SharedMut<f32>> = jobs.iter_mut().map(|j| SharedMut::new(j.out)).collect();
         let tasks = cuts.last().map_or(0, |c| c.tasks.end);
         self.pool.run_shares(tasks, &|part, place| {
-            for (cut, out) in cuts.iter().zip(&outs) {
+            let from = cuts.partition_point(|c| c.tasks.end <= part.start);
+            for ((cut, input), out) in cuts.iter().zip(&inputs).zip(&outs).skip(from) {
                 let mine = part.start.max(cut.tasks.start)..part.end.min(cut.tasks.end);
+                if cut.tasks.start >= part.end {
+                    break;
+                }
                 let until = cut.column(place.until);
                 // A single row's tasks are merged into one span; a tile is always one task.
-                let merged = if m == 1 { mine.len().max(1) } else { 1 };
+                let merged = if input.m == 1 { mine.len().max(1) } else { 1 };
                 for task in mine.step_by(merged) {
                     let span = Span {
                         start: cut.column(task),
@@ -128,25 +183,24 @@ impl Cpu {
                         until,
                         first: place.first || task == cut.tasks.start,
                     };
-                    self.columns(&cut.w, x, rows, m, span, out);
+                    self.columns(&cut.w, input, span, out);
                 }
             }
         });
     }
 
-    /// Cuts the matrices of a product of `m` rows into tasks of about the same size.
-    fn cut<'a, I: Iterator<Item = Mat<'a>> + Clone>(
+    /// Cuts matrices, each with its number of rows, into tasks of about the same size. A matrix without rows has no task.
+    fn cut<'a, I: Iterator<Item = (Mat<'a>, usize)> + Clone>(
         &self,
         mats: I,
-        m: usize,
     ) -> impl Iterator<Item = Cut<'a>> + use<'a, I> {
-        let bytes: usize = mats.clone().map(|w| w.data.len()).sum();
+        let bytes: usize = mats.clone().map(|(w, _)| w.data.len()).sum();
         let task_bytes = (bytes / (TASKS * self.threads())).max(TASK_BYTES);
-        mats.scan(0, move |next, w| {
+        mats.scan(0, move |next, (w, m)| {
             let step =
                 if m == 1 { (task_bytes / w.row_bytes).next_multiple_of(8).max(8) } else { TILE_COLUMNS };
             let start = *next;
-            *next += w.n.div_ceil(step);
+            *next += if m == 0 { 0 } else { w.n.div_ceil(step) };
             Some(Cut { w, step, tasks: start..*next })
         })
     }
@@ -154,7 +208,7 @@ impl Cpu {
     /// Says which product of one row will probably follow the next one, so that idle threads may fetch the parts of its weights
     /// that they will read. Never changes a result.
     pub fn expect(&self, weights: &[Mat<'_>]) {
-        let cuts: Vec<Cut<'_>> = self.cut(weights.iter().copied(), 1).collect();
+        let cuts: Vec<Cut<'_>> = self.cut(weights.iter().map(|&w| (w, 1))).collect();
         let tasks = cuts.last().map_or(0, |c| c.tasks.end);
         let parts = (0..self.threads()).map(|thread| {
             let first = tasks * thread / self.threads();
@@ -165,21 +219,25 @@ impl Cpu {
         self.pool.expect(parts);
     }
 
-    /// Output columns `span` of one product for all rows.
-    fn columns(&self, w: &Mat<'_>, x: &[f32], rows: &QuantRows, m: usize, span: Span, out: &SharedMut<f32>) {
+    /// Output columns `span` of one product for all its rows.
+    fn columns(&self, w: &Mat<'_>, input: &Input<'_>, span: Span, out: &SharedMut<f32>) {
         match self.isa {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: this set is chosen only where the processor has it; tasks own disjoint columns of `out`.
-            Isa::Avx2 => unsafe { crate::avx2::columns(w, x, rows, m, span, out) },
+            Isa::Avx2 => unsafe { crate::avx2::columns(w, input, span, out) },
             _ => {
-                for row in 0..m {
+                for row in 0..input.m {
                     // SAFETY: tasks own disjoint columns of `out`.
                     let y = unsafe { out.slice(row * w.n + span.start, span.end - span.start) };
                     for (y, column) in y.iter_mut().zip(span.start..span.end) {
                         *y = if w.is_float() {
-                            scalar::dot_float(w.block_type, w.row(column), &x[row * w.k..(row + 1) * w.k])
+                            scalar::dot_float(
+                                w.block_type,
+                                w.row(column),
+                                &input.x[row * w.k..(row + 1) * w.k],
+                            )
                         } else {
-                            scalar::dot_quantized(w.block_type, w.row(column), rows, row)
+                            scalar::dot_quantized(w.block_type, w.row(column), input.rows, input.first + row)
                         };
                     }
                 }

@@ -34,10 +34,10 @@ pub(crate) struct BlockOut<'a> {
 }
 
 impl QuantRows {
-    /// Replaces the contents by `x` `[m, k]`. `k` must be a multiple of 32.
-    pub(crate) fn fill(&mut self, cpu: &Cpu, x: &[f32], m: usize, k: usize) {
+    /// Replaces the contents by `m` rows of `x` `[_, k]`: those that `picked` lists, or all. `k` must be a multiple of 32.
+    pub(crate) fn fill(&mut self, cpu: &Cpu, x: &[f32], picked: Option<&[u32]>, m: usize, k: usize) {
         let blocks = k / BLOCK;
-        assert!(k.is_multiple_of(BLOCK) && x.len() == m * k, "activations of the wrong shape");
+        assert!(k.is_multiple_of(BLOCK), "activations of the wrong shape");
         (self.m, self.k) = (m, k);
         self.q.resize(m * k, 0);
         self.d.resize(m * blocks, 0.0);
@@ -49,32 +49,38 @@ impl QuantRows {
         // 4,096 elements take under a microsecond: fewer are not worth a region.
         let step = (4096 / BLOCK).max(1);
         cpu.split(m * blocks, step, &|part| {
-            let (start, n) = (part.start, part.len());
-            // SAFETY: parts of one split are disjoint, and the vectors stay borrowed until it returns.
-            let (q, d, sums, scaled) = unsafe {
-                (
-                    q.slice(start * BLOCK, n * BLOCK),
-                    d.slice(start, n),
-                    sums.slice(start, n),
-                    scaled.slice(start, n),
-                )
-            };
-            let x = &x[part.start * BLOCK..part.end * BLOCK];
-            match isa {
-                #[cfg(target_arch = "x86_64")]
-                // SAFETY: this set is chosen only where the processor has it.
-                Isa::Avx2 => unsafe { crate::avx2::quantize::blocks(x, q, d, sums, scaled) },
-                _ => {
-                    for (b, x) in x.chunks_exact(BLOCK).enumerate() {
-                        crate::scalar::quantize_block(
-                            x,
-                            &mut BlockOut {
-                                q: &mut q[b * BLOCK..(b + 1) * BLOCK],
-                                d: &mut d[b],
-                                sums: &mut sums[b],
-                                scaled: &mut scaled[b],
-                            },
-                        );
+            // A part may begin and end within a row.
+            let rows = part.start / blocks..part.end.div_ceil(blocks);
+            for row in rows {
+                let start = part.start.max(row * blocks);
+                let n = part.end.min((row + 1) * blocks) - start;
+                // SAFETY: parts of one split are disjoint, and the vectors stay borrowed until it returns.
+                let (q, d, sums, scaled) = unsafe {
+                    (
+                        q.slice(start * BLOCK, n * BLOCK),
+                        d.slice(start, n),
+                        sums.slice(start, n),
+                        scaled.slice(start, n),
+                    )
+                };
+                let from = picked.map_or(row, |p| p[row] as usize);
+                let x = &x[(from * blocks + start - row * blocks) * BLOCK..][..n * BLOCK];
+                match isa {
+                    #[cfg(target_arch = "x86_64")]
+                    // SAFETY: this set is chosen only where the processor has it.
+                    Isa::Avx2 => unsafe { crate::avx2::quantize::blocks(x, q, d, sums, scaled) },
+                    _ => {
+                        for (b, x) in x.chunks_exact(BLOCK).enumerate() {
+                            crate::scalar::quantize_block(
+                                x,
+                                &mut BlockOut {
+                                    q: &mut q[b * BLOCK..(b + 1) * BLOCK],
+                                    d: &mut d[b],
+                                    sums: &mut sums[b],
+                                    scaled: &mut scaled[b],
+                                },
+                            );
+                        }
                     }
                 }
             }

@@ -14,6 +14,15 @@ pub enum Pairing {
     Halves,
 }
 
+/// Where the rotated part of a head lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RopedHead {
+    /// Elements of a head.
+    pub width: usize,
+    /// Elements before the rotated part.
+    pub at: usize,
+}
+
 /// Cosines and sines of a batch of rows, `[rows, pairs]` each.
 #[derive(Default)]
 pub struct RopeRows {
@@ -41,18 +50,18 @@ impl RopeRows {
 }
 
 impl Cpu {
-    /// Rotates the leading `2 · pairs` elements of each head of `x` `[rows, n_heads, head_dim]`.
+    /// Rotates the `2 · pairs` elements from `head.at` on of each head of `x` `[rows, n_heads, head.width]`.
     ///
     /// # Panics
     /// Where `x` has other rows than `angles`, or a head is shorter than the rotated part.
-    pub fn rope(&self, x: &mut [f32], head_dim: usize, pairing: Pairing, angles: &RopeRows) {
+    pub fn rope(&self, x: &mut [f32], head: RopedHead, pairing: Pairing, angles: &RopeRows) {
         let pairs = angles.pairs;
         if pairs == 0 || angles.cos.is_empty() {
             return;
         }
         let rows = angles.cos.len() / pairs;
         assert!(
-            2 * pairs <= head_dim && x.len().is_multiple_of(rows * head_dim),
+            head.at + 2 * pairs <= head.width && x.len().is_multiple_of(rows * head.width),
             "rotary of the wrong shape"
         );
         let row_len = x.len() / rows;
@@ -63,16 +72,16 @@ impl Cpu {
                 let heads = unsafe { shared.slice(row * row_len, row_len) };
                 let cos = &angles.cos[row * pairs..(row + 1) * pairs];
                 let sin = &angles.sin[row * pairs..(row + 1) * pairs];
-                for head in heads.chunks_exact_mut(head_dim) {
-                    rotate(head, pairing, cos, sin);
+                for x in heads.chunks_exact_mut(head.width) {
+                    rotate(&mut x[head.at..head.at + 2 * pairs], pairing, cos, sin);
                 }
             }
         });
     }
 }
 
-/// Rotates one head. Each product is rounded on its own (no fused multiply-add), so every build gives the same bits.
-fn rotate(head: &mut [f32], pairing: Pairing, cos: &[f32], sin: &[f32]) {
+/// Rotates one head's part. Each product is rounded on its own (no fused multiply-add), so every build gives the same bits.
+fn rotate(part: &mut [f32], pairing: Pairing, cos: &[f32], sin: &[f32]) {
     let turn = |a: &mut f32, b: &mut f32, c: f32, s: f32| {
         let (x, y) = (*a, *b);
         *a = x * c - y * s;
@@ -80,13 +89,13 @@ fn rotate(head: &mut [f32], pairing: Pairing, cos: &[f32], sin: &[f32]) {
     };
     match pairing {
         Pairing::Interleaved => {
-            for (pair, (c, s)) in head.as_chunks_mut::<2>().0.iter_mut().zip(cos.iter().zip(sin)) {
+            for (pair, (c, s)) in part.as_chunks_mut::<2>().0.iter_mut().zip(cos.iter().zip(sin)) {
                 let [a, b] = pair;
                 turn(a, b, *c, *s);
             }
         }
         Pairing::Halves => {
-            let (first, second) = head.split_at_mut(cos.len());
+            let (first, second) = part.split_at_mut(cos.len());
             for ((a, b), (c, s)) in first.iter_mut().zip(second).zip(cos.iter().zip(sin)) {
                 turn(a, b, *c, *s);
             }
@@ -107,7 +116,7 @@ mod tests {
             let first = if pairing == Pairing::Interleaved { [0, 2] } else { [0, 1] };
             let mut x: Vec<f32> = (0..12).map(|i| i as f32 + 1.0).collect();
             let before = x.clone();
-            cpu.rope(&mut x, 6, pairing, &angles);
+            cpu.rope(&mut x, RopedHead { width: 6, at: 0 }, pairing, &angles);
             assert_eq!(x[..6], before[..6], "position 0 does not turn");
             for p in 0..2 {
                 let angle = 3.0 * [0.5_f32, 0.25][p];
@@ -116,6 +125,12 @@ mod tests {
                 assert!((x[6 + partner[p]] - (a * angle.sin() + b * angle.cos())).abs() < 1e-5);
             }
             assert_eq!(x[10..], before[10..], "elements past the rotated part stay");
+
+            let mut shifted = [before[4..6].to_vec(), before[..4].to_vec()].concat().repeat(2);
+            shifted[8..].copy_from_slice(&before[6..10]);
+            cpu.rope(&mut shifted, RopedHead { width: 6, at: 2 }, pairing, &angles);
+            assert_eq!(shifted[8..], x[6..10], "the part may start anywhere");
+            assert_eq!(shifted[..8], [&before[4..6], &before[..4], &before[4..6]].concat());
         }
     }
 }

@@ -49,8 +49,8 @@ fn weights(ty: BlockType, n: usize, k: usize, random: &mut Random) -> Vec<u8> {
 fn product(cpu: &Cpu, ty: BlockType, n: usize, k: usize, w: &[u8], x: &[f32]) -> Vec<f32> {
     let m = x.len() / k;
     let mut out = vec![f32::NAN; m * n];
-    let job = MatJob { w: Mat::new(ty, n, k, w).unwrap(), out: &mut out };
-    cpu.matmul(&mut MatScratch::default(), x, m, &mut [job]);
+    let job = MatJob { w: Mat::new(ty, n, k, w).unwrap(), rows: 0..m, out: &mut out };
+    cpu.matmul(&mut MatScratch::default(), x, &mut [job]);
     out
 }
 
@@ -182,11 +182,42 @@ fn jobs_that_share_an_input_give_what_each_gives_alone() {
         .iter()
         .zip(&ws)
         .zip(&mut outs)
-        .map(|((&(ty, n), w), out)| MatJob { w: Mat::new(ty, n, k, w).unwrap(), out })
+        .map(|((&(ty, n), w), out)| MatJob { w: Mat::new(ty, n, k, w).unwrap(), rows: 0..m, out })
         .collect();
-    cpu.matmul(&mut MatScratch::default(), &x, m, &mut jobs);
+    cpu.matmul(&mut MatScratch::default(), &x, &mut jobs);
     drop(jobs);
     for (((ty, n), w), out) in types.iter().zip(&ws).zip(&outs) {
         assert_eq!(bits(out), bits(&product(&cpu, *ty, *n, k, w, &x)));
+    }
+}
+
+#[test]
+fn groups_of_picked_rows_give_what_each_row_gives_alone() {
+    let (n, k, m) = (40, 256, 6);
+    let mut random = Random(6);
+    let x: Vec<f32> = (0..m * k).map(|_| random.float()).collect();
+    // Experts with no, one, several and repeated rows, float and quantised beside each other.
+    let picked = [5_u32, 0, 2, 3, 2, 1, 4];
+    let groups =
+        [(BlockType::MXFP4, 0..1), (BlockType::F32, 1..1), (BlockType::MXFP4, 1..4), (BlockType::F32, 4..7)];
+    let ws: Vec<_> = groups.iter().map(|(ty, _)| weights(*ty, n, k, &mut random)).collect();
+    for cpu in [Cpu::new(1), Cpu::new(3), Cpu::scalar(1)] {
+        let mut out = vec![f32::NAN; picked.len() * n];
+        let mut rest = out.as_mut_slice();
+        let mut jobs = Vec::new();
+        for ((ty, rows), w) in groups.iter().zip(&ws) {
+            let (out, after) = rest.split_at_mut(rows.len() * n);
+            rest = after;
+            jobs.push(MatJob { w: Mat::new(*ty, n, k, w).unwrap(), rows: rows.clone(), out });
+        }
+        cpu.matmul_picked(&mut MatScratch::default(), &x, &picked, &mut jobs);
+        drop(jobs);
+        for ((ty, rows), w) in groups.iter().zip(&ws) {
+            for row in rows.clone() {
+                let from = picked[row] as usize;
+                let alone = product(&cpu, *ty, n, k, w, &x[from * k..(from + 1) * k]);
+                assert_eq!(bits(&out[row * n..(row + 1) * n]), bits(&alone), "{ty}, slot {row}");
+            }
+        }
     }
 }

@@ -24,7 +24,9 @@ mod tensors;
 pub use error::ModelError;
 pub use families::architectures;
 pub use spec::{
-    Activation, Attention, DenseFeedForward, Embedding, FeedForward, Head, Layer, Linear, Mixer, ModelSpec,
-    Norm, Pairing, Rope,
+    Activation, Attention, DeltaGates, DeltaNet, DenseFeedForward, Embedding, ExpertGroups, FeedForward,
+    Head, HeadOrder, KeyValues, LatentAttention, LatentQuery, Layer, Linear, Mixer, ModelSpec, Moe, Norm,
+    Pairing, QueryTemperature, Rope, RopeScaling, Router, Scoring, SharedExpert, SideBranch, SideEmbedding,
+    Stack,
 };
 pub use tensors::{Role, TensorRef};

@@ -19,12 +19,20 @@ pub enum Role {
     Attention,
     /// Projections of the feed-forward.
     FeedForward,
+    /// Matrices of routed experts, of which a row uses a few.
+    Expert,
+    /// What chooses experts: projection, bias, correction, scales.
+    Router,
+    /// Projections, convolution and decay of recurrent mixers.
+    Recurrent,
     /// Norm weights.
     Norm,
     /// Tables of rotary frequencies.
     Rotary,
     /// The projection to the vocabulary.
     Head,
+    /// Known and without part in the logits, as the blocks that predict further tokens.
+    Unused,
 }
 
 impl Role {
@@ -34,9 +42,13 @@ impl Role {
             Role::Embedding => "embedding",
             Role::Attention => "attention",
             Role::FeedForward => "feed-forward",
+            Role::Expert => "experts",
+            Role::Router => "router",
+            Role::Recurrent => "recurrent",
             Role::Norm => "norm",
             Role::Rotary => "rotary",
             Role::Head => "head",
+            Role::Unused => "unused",
         }
     }
 }
@@ -99,6 +111,24 @@ impl<'a> Tensors<'a> {
             expected: shape.to_vec(),
             architecture: self.architecture.to_owned(),
         })
+    }
+
+    /// Takes what is left of the blocks from `first` to before `end`, none of which has a part in the logits.
+    pub(crate) fn ignore_blocks(&mut self, first: usize, end: usize) {
+        for (role, tensor) in self.roles.iter_mut().zip(self.gguf.tensors()) {
+            let number = tensor.name.strip_prefix("blk.").and_then(|rest| rest.split('.').next());
+            let block = number.and_then(|n| n.parse::<usize>().ok());
+            if role.is_none() && block.is_some_and(|n| (first..end).contains(&n)) {
+                *role = Some(Role::Unused);
+            }
+        }
+    }
+
+    /// Takes the tensor `name`, if the file has it, as one without part in the logits.
+    pub(crate) fn ignore(&mut self, name: &str) {
+        if let Some(&index) = self.by_name.get(name) {
+            self.roles[index].get_or_insert(Role::Unused);
+        }
     }
 
     /// The role of every tensor in file order, or an error that names the first that was not taken.

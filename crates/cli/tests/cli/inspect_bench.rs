@@ -30,14 +30,48 @@ fn inspect_tells_the_model_and_its_sizes() {
     for sizes in [&report["bytes_by_type"], &report["model"]["bytes_by_role"]] {
         assert_eq!(sizes.as_object().unwrap().values().map(|v| v.as_u64().unwrap()).sum::<u64>(), sum);
     }
-    // Each layer keeps a key and a value of each KV head.
+    // Each layer without a window keeps a key and a value of each KV head.
     let layers = report["model"]["layers"].as_array().unwrap();
     let per_token: u64 = layers
         .iter()
+        .filter(|l| l["window"].is_null())
         .map(|l| 2 * 2 * l["n_kv_heads"].as_u64().unwrap() * l["head_dim"].as_u64().unwrap())
         .sum();
     assert_eq!(report["model"]["kv_bytes_per_token"]["f16"], per_token);
+    assert!(report["model"]["kv_bytes_fixed"]["f16"].as_u64().unwrap() > 0);
     assert_eq!(report["metadata"]["general.architecture"], "gemma3");
+}
+
+#[test]
+fn inspect_tells_what_each_family_has_of_its_own() {
+    let cases: [(&str, &[&str]); 5] = [
+        (
+            "gpt_oss-b-f32.gguf",
+            &["layers 0, 2", "window 5", "a sink for each head", "YaRN times 32", "not rounded"],
+        ),
+        (
+            "gpt_oss-b-f32.gguf",
+            &["6 experts of 12, 2 a row", "clamped SwiGLU", "softmax over the chosen", "biases on"],
+        ),
+        (
+            "deepseek_v3-b-f32.gguf",
+            &["latent attention", "sigmoid of each, correction", "groups", "shared expert"],
+        ),
+        ("ministral3-b-f32.gguf", &["queries times 1 + "]),
+        ("granitemoe-b-f32.gguf", &["embedding      times", "logits times", "each branch times"]),
+    ];
+    for (file, parts) in cases {
+        let text = turbospark(&["inspect", arg(&fixture(file))]).done().out;
+        for part in parts {
+            assert!(text.contains(part), "{file} {part}: {text}");
+        }
+    }
+    let report = json(&["inspect", arg(&fixture("deepseek_v3-b-f32.gguf")), "--json"]);
+    let layers = report["model"]["layers"].as_array().unwrap();
+    assert!(
+        layers.iter().all(|l| l["mixer"] == "latent attention" && l["rope"]["scaling"]["type"] == "yarn")
+    );
+    assert_eq!(layers.last().unwrap()["router"]["scoring"], "sigmoid");
 }
 
 #[test]

@@ -7,69 +7,156 @@ mod cpu;
 
 pub use cpu::{CpuBuffer, CpuCache, CpuDevice};
 
-use turbospark_model::{Activation, Attention, Embedding, Linear, Norm};
+use turbospark_experts::Lease;
+use turbospark_kernels::{NotFinite, Routes};
+use turbospark_model::{
+    Activation, DeltaNet, Embedding, Linear, Moe, Norm, QueryTemperature, Rope, Router, Stack, TensorRef,
+};
 
 use crate::forward::Row;
 
-/// What computes the forward pass. Buffers are `[rows, width]` f32.
+/// What an attention layer's scores look like.
+#[derive(Debug, Clone, Copy)]
+pub struct Attend {
+    /// Index of the layer whose cache is read.
+    pub layer: usize,
+    /// Query heads.
+    pub n_heads: usize,
+    /// Factor on the scores.
+    pub scale: f32,
+    /// Positions that a row sees, its own included.
+    pub window: Option<usize>,
+    /// `[n_heads]` logits in the softmax's denominator.
+    pub sinks: Option<TensorRef>,
+}
+
+/// What computes the forward pass. Buffers are `[rows, width]` f32; an operation's outputs get their shape from it.
 pub trait Device {
     /// Activations on the device.
     type Buffer: Default;
-    /// Keys and values of one sequence on the device.
+    /// What one sequence leaves in the layers.
     type Cache;
 
     /// Starts a batch: positions decide the rotary angles of all its layers.
     fn begin(&mut self, rows: &[Row]);
 
-    /// Gives `buffer` the shape `[rows, width]`; its contents are undefined until an operation writes them.
-    fn shape(&mut self, buffer: &mut Self::Buffer, rows: usize, width: usize);
+    /// `out[r] = scale * weight[rows[r].token]` of `width` elements; tokens have been checked.
+    fn embed(&mut self, embedding: &Embedding, width: usize, rows: &[Row], out: &mut Self::Buffer);
 
-    /// `out[r] = scale * weight[rows[r].token]`; tokens have been checked.
-    fn embed(&mut self, embedding: &Embedding, rows: &[Row], out: &mut Self::Buffer);
-
-    /// `out = norm(x)`, row by row.
+    /// `out = norm(x)`, for each part of the norm's width.
     fn norm(&mut self, norm: &Norm, x: &Self::Buffer, out: &mut Self::Buffer);
 
-    /// `x = norm(x)` for each part of `width` elements: whole rows or heads.
-    fn norm_in_place(&mut self, norm: &Norm, width: usize, x: &mut Self::Buffer);
+    /// `x = norm(x)`, for each part of the norm's width: whole rows or heads.
+    fn norm_in_place(&mut self, norm: &Norm, x: &mut Self::Buffer);
 
     /// `out = weight · x + bias` for several weights that share `x`, shaped as their rows say.
     fn linear(&mut self, x: &Self::Buffer, outputs: &mut [(&Linear, &mut Self::Buffer)]);
+
+    /// `out[r, i] = matrix i · x[r, i]` for each matrix of a stack: `x` is `[rows, n, columns]`, `out` `[rows, n, rows of a matrix]`.
+    fn stacked(&mut self, stack: &Stack, x: &Self::Buffer, out: &mut Self::Buffer);
 
     /// Says which weights the call of [`Device::linear`] after the next one will read, so that the device may fetch them
     /// early. Never changes a result.
     fn expect(&mut self, _weights: &[&Linear]) {}
 
-    /// Turns each head of `x` by its row's position.
-    fn rope(&mut self, attention: &Attention, x: &mut Self::Buffer);
+    /// Turns the leading elements of each head of `head_dim` by its row's position.
+    fn rope(&mut self, rope: &Rope, head_dim: usize, x: &mut Self::Buffer);
 
-    /// Writes `k` and `v` `[rows, n_kv_heads * head_dim]` at the rows' positions of their sequences' caches.
+    /// Multiplies each row by the factor of its position.
+    fn temperature(&mut self, temperature: &QueryTemperature, rows: &[Row], x: &mut Self::Buffer);
+
+    /// Takes each head of `a + b` elements apart: `first` gets its first `a`, `second` the rest.
+    fn split(
+        &mut self,
+        x: &Self::Buffer,
+        a: usize,
+        b: usize,
+        first: &mut Self::Buffer,
+        second: &mut Self::Buffer,
+    );
+
+    /// The reverse of [`Device::split`]. A `second` of one head a row is given to each head of `first`.
+    fn join(&mut self, first: (&Self::Buffer, usize), second: (&Self::Buffer, usize), out: &mut Self::Buffer);
+
+    /// Writes keys and values `[rows, heads, width]` at the rows' positions of their sequences' caches; no `v` where the
+    /// values are part of the keys.
     fn cache(
         &mut self,
         layer: usize,
         rows: &[Row],
         caches: &mut [&mut Self::Cache],
         k: &Self::Buffer,
-        v: &Self::Buffer,
+        v: Option<&Self::Buffer>,
     );
 
-    /// Attention of each row over its sequence up to its own position: `out` has the shape of `q`, `[rows, n_heads *
-    /// head_dim]`.
+    /// Attention of each row over its sequence up to its own position: `out` is `[rows, n_heads, width of a value]`.
     fn attend(
         &mut self,
-        attention: &Attention,
-        layer: usize,
+        attend: &Attend,
         rows: &[Row],
         caches: &[&mut Self::Cache],
         q: &Self::Buffer,
         out: &mut Self::Buffer,
     );
 
+    /// The recurrence of a gated delta net over the rows of each sequence: `qkv` is what the convolution reads and is used up,
+    /// `gates` are `beta` and `alpha`, or one buffer of both; `out` is `[rows, n_v_heads, v_dim]` before its norm.
+    #[allow(clippy::too_many_arguments)]
+    fn delta(
+        &mut self,
+        net: &DeltaNet,
+        layer: usize,
+        rows: &[Row],
+        caches: &mut [&mut Self::Cache],
+        qkv: &mut Self::Buffer,
+        gates: (&Self::Buffer, Option<&Self::Buffer>),
+        out: &mut Self::Buffer,
+    );
+
+    /// `x = norm(x) * silu(gate)`.
+    fn gated_norm(&mut self, norm: &Norm, x: &mut Self::Buffer, gate: &Self::Buffer);
+
+    /// `x *= sigmoid(gate)`; a gate of one element a row is for the whole row.
+    fn gate(&mut self, x: &mut Self::Buffer, gate: &Self::Buffer);
+
     /// `gate = activation(gate) * up`.
     fn glu(&mut self, activation: Activation, gate: &mut Self::Buffer, up: &Self::Buffer);
 
-    /// `x += y`.
-    fn add(&mut self, x: &mut Self::Buffer, y: &Self::Buffer);
+    /// `gate = activation(gate) * up[.., part]`, where each row of `up` is made of parts as wide as `gate`.
+    fn glu_part(&mut self, activation: Activation, gate: &mut Self::Buffer, up: &Self::Buffer, part: usize);
+
+    /// The experts of each row and their weights, from the router's logits `[rows, n_experts]`.
+    ///
+    /// # Errors
+    /// The first logit that is NaN or infinite.
+    fn route(
+        &mut self,
+        router: &Router,
+        top_k: usize,
+        logits: &Self::Buffer,
+        routes: &mut Routes,
+    ) -> Result<(), NotFinite>;
+
+    /// `out[r] = sum over ranks of weight * expert(x[r])`, in rank order. The lease has `experts`, which ascend and are all that
+    /// the routes name.
+    fn moe(
+        &mut self,
+        moe: &Moe,
+        x: &Self::Buffer,
+        routes: &Routes,
+        experts: &[u32],
+        lease: &Lease<'_>,
+        out: &mut Self::Buffer,
+    );
+
+    /// `x += factor * y`.
+    fn add(&mut self, x: &mut Self::Buffer, y: &Self::Buffer, factor: f32);
+
+    /// `x *= factor`.
+    fn scale(&mut self, x: &mut Self::Buffer, factor: f32);
+
+    /// `x *= factor`, a tensor of one element.
+    fn scale_by(&mut self, x: &mut Self::Buffer, factor: TensorRef);
 
     /// `out[i] = x[picked[i]]`.
     fn pick(&mut self, x: &Self::Buffer, picked: &[usize], out: &mut Self::Buffer);

@@ -34,8 +34,8 @@ impl Cached for u16 {
 #[target_feature(enable = "avx2,fma,f16c")]
 pub(crate) fn page(job: &mut PageJob<'_>) {
     match job.page {
-        PageData::F16 { k, v } => typed(k, v, job.k_dim, job.v_dim, job.q, job.seen, job.out),
-        PageData::F32 { k, v } => typed(k, v, job.k_dim, job.v_dim, job.q, job.seen, job.out),
+        PageData::F16 { k, v } => typed(k, if job.latent { k } else { v }, job),
+        PageData::F32 { k, v } => typed(k, if job.latent { k } else { v }, job),
     }
 }
 
@@ -47,20 +47,35 @@ pub(crate) fn merge(total: &mut [f32], part: &[f32]) {
 
 type Seen = std::ops::Range<usize>;
 
+/// The page's elements and how they lie.
+struct Cache<'a, E> {
+    k: &'a [E],
+    v: &'a [E],
+    k_dim: usize,
+    v_dim: usize,
+    /// Elements from one position's value to the next one's.
+    v_stride: usize,
+    latent: bool,
+}
+
 #[target_feature(enable = "avx2,fma,f16c")]
-fn typed<E: Cached>(k: &[E], v: &[E], k_dim: usize, v_dim: usize, q: &[f32], seen: &[Seen], out: &mut [f32]) {
-    assert!(k.len() == PAGE * k_dim && v.len() == PAGE * v_dim && q.len() == seen.len() * k_dim);
+fn typed<E: Cached>(k: &[E], v: &[E], job: &mut PageJob<'_>) {
+    let PageJob { k_dim, v_dim, latent, .. } = *job;
+    let v_stride = if latent { k_dim } else { v_dim };
+    assert!(k.len() == PAGE * k_dim && v.len() == PAGE * v_stride && job.q.len() == job.seen.len() * k_dim);
+    assert!(!latent || (k_dim.is_multiple_of(8) && v_dim <= k_dim));
+    let cache = Cache { k, v, k_dim, v_dim, v_stride, latent };
     let mut at = 0;
-    while at < seen.len() {
-        let n = (seen.len() - at).min(4);
-        let q = &q[at * k_dim..(at + n) * k_dim];
-        let seen = &seen[at..at + n];
-        let out = &mut out[at * (v_dim + 2)..(at + n) * (v_dim + 2)];
+    while at < job.seen.len() {
+        let n = (job.seen.len() - at).min(4);
+        let q = &job.q[at * k_dim..(at + n) * k_dim];
+        let seen = &job.seen[at..at + n];
+        let out = &mut job.out[at * (v_dim + 2)..(at + n) * (v_dim + 2)];
         match n {
-            4 => queries::<E, 4>(k, v, k_dim, v_dim, q, seen, out),
-            3 => queries::<E, 3>(k, v, k_dim, v_dim, q, seen, out),
-            2 => queries::<E, 2>(k, v, k_dim, v_dim, q, seen, out),
-            _ => queries::<E, 1>(k, v, k_dim, v_dim, q, seen, out),
+            4 => queries::<E, 4>(&cache, q, seen, out),
+            3 => queries::<E, 3>(&cache, q, seen, out),
+            2 => queries::<E, 2>(&cache, q, seen, out),
+            _ => queries::<E, 1>(&cache, q, seen, out),
         }
         at += n;
     }
@@ -68,41 +83,19 @@ fn typed<E: Cached>(k: &[E], v: &[E], k_dim: usize, v_dim: usize, q: &[f32], see
 
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
-fn queries<E: Cached, const N: usize>(
-    k: &[E],
-    v: &[E],
-    k_dim: usize,
-    v_dim: usize,
-    q: &[f32],
-    seen: &[Seen],
-    out: &mut [f32],
-) {
-    assert!(seen.iter().all(|s| s.start < s.end && s.end <= PAGE) && seen.len() == N);
+fn queries<E: Cached, const N: usize>(cache: &Cache<'_, E>, q: &[f32], seen: &[Seen], out: &mut [f32]) {
+    let Cache { k, k_dim, v_dim, latent, .. } = *cache;
+    assert!(seen.iter().all(|s| s.start < s.end && s.end <= PAGE) && seen.len() == N && q.len() == N * k_dim);
     let mut weights = [[f32::NEG_INFINITY; PAGE]; N];
-    let first = seen.iter().map(|s| s.start).min().unwrap_or(0) / 8;
-    let last = seen.iter().map(|s| s.end).max().unwrap_or(0).div_ceil(8);
-    let mut block = first;
-    while block < last {
-        // The odd block out runs beside itself; its second copy is dropped.
-        let next = (block + 1).min(last - 1);
-        let mut acc = [[_mm256_setzero_ps(); 2]; N];
-        // SAFETY: blocks are below PAGE / 8 and `k` holds `PAGE / 8 · k_dim · 8` elements; `q` holds `N · k_dim`.
-        unsafe {
-            let (a, b) = (k.as_ptr().add(block * k_dim * 8), k.as_ptr().add(next * k_dim * 8));
-            for d in 0..k_dim {
-                let (ka, kb) = (E::load(a.add(d * 8)), E::load(b.add(d * 8)));
-                for (i, acc) in acc.iter_mut().enumerate() {
-                    let q = _mm256_set1_ps(*q.as_ptr().add(i * k_dim + d));
-                    acc[0] = _mm256_fmadd_ps(q, ka, acc[0]);
-                    acc[1] = _mm256_fmadd_ps(q, kb, acc[1]);
-                }
-            }
-            for (weights, acc) in weights.iter_mut().zip(&acc) {
-                _mm256_storeu_ps(weights.as_mut_ptr().add(next * 8), acc[1]);
-                _mm256_storeu_ps(weights.as_mut_ptr().add(block * 8), acc[0]);
-            }
-        }
-        block += 2;
+    let start = seen.iter().map(|s| s.start).min().unwrap_or(0);
+    let end = seen.iter().map(|s| s.end).max().unwrap_or(0);
+    let (first, last) = (start / 8, end.div_ceil(8));
+    if latent {
+        // SAFETY: the page holds the positions before `end`, each of `k_dim` elements, a multiple of eight.
+        unsafe { row_scores(k, k_dim, q, start..end, &mut weights) };
+    } else {
+        // SAFETY: the page holds the blocks before `last`.
+        unsafe { block_scores(k, k_dim, q, first..last, &mut weights) };
     }
     for ((weights, seen), out) in weights.iter_mut().zip(seen).zip(out.chunks_exact_mut(v_dim + 2)) {
         weights[first * 8..seen.start].fill(f32::NEG_INFINITY);
@@ -130,6 +123,99 @@ fn queries<E: Cached, const N: usize>(
         out[v_dim] = maximum;
         out[v_dim + 1] = sum8(sums);
     }
+    weighted_values(cache, &weights, seen, out);
+}
+
+/// Scores of the positions of `blocks`, for keys in `[8 blocks, k_dim, 8 positions]`.
+///
+/// # Safety
+/// `k` holds these blocks, and `q` `N` queries.
+#[inline]
+#[target_feature(enable = "avx2,fma,f16c")]
+unsafe fn block_scores<E: Cached, const N: usize>(
+    k: &[E],
+    k_dim: usize,
+    q: &[f32],
+    blocks: Seen,
+    weights: &mut [[f32; PAGE]; N],
+) {
+    let mut block = blocks.start;
+    while block < blocks.end {
+        // The odd block out runs beside itself; its second copy is dropped.
+        let next = (block + 1).min(blocks.end - 1);
+        let mut acc = [[_mm256_setzero_ps(); 2]; N];
+        // SAFETY: the caller's promise.
+        unsafe {
+            let (a, b) = (k.as_ptr().add(block * k_dim * 8), k.as_ptr().add(next * k_dim * 8));
+            for d in 0..k_dim {
+                let (ka, kb) = (E::load(a.add(d * 8)), E::load(b.add(d * 8)));
+                for (i, acc) in acc.iter_mut().enumerate() {
+                    let q = _mm256_set1_ps(*q.as_ptr().add(i * k_dim + d));
+                    acc[0] = _mm256_fmadd_ps(q, ka, acc[0]);
+                    acc[1] = _mm256_fmadd_ps(q, kb, acc[1]);
+                }
+            }
+            for (weights, acc) in weights.iter_mut().zip(&acc) {
+                _mm256_storeu_ps(weights.as_mut_ptr().add(next * 8), acc[1]);
+                _mm256_storeu_ps(weights.as_mut_ptr().add(block * 8), acc[0]);
+            }
+        }
+        block += 2;
+    }
+}
+
+/// Scores of `positions`, for keys in `[64 positions, k_dim]`.
+///
+/// # Safety
+/// `k` holds these positions, `q` `N` queries, and `k_dim` is a multiple of eight.
+#[inline]
+#[target_feature(enable = "avx2,fma,f16c")]
+unsafe fn row_scores<E: Cached, const N: usize>(
+    k: &[E],
+    k_dim: usize,
+    q: &[f32],
+    positions: Seen,
+    weights: &mut [[f32; PAGE]; N],
+) {
+    let mut position = positions.start;
+    while position < positions.end {
+        // Three positions by four queries fill the registers. Past the end the last position is computed again.
+        let at: [usize; 3] = std::array::from_fn(|j| (position + j).min(positions.end - 1));
+        let mut acc = [[_mm256_setzero_ps(); 3]; N];
+        // SAFETY: the caller's promise.
+        unsafe {
+            let rows = at.map(|p| k.as_ptr().add(p * k_dim));
+            let mut d = 0;
+            while d < k_dim {
+                let k = rows.map(|row| E::load(row.add(d)));
+                for (i, acc) in acc.iter_mut().enumerate() {
+                    let q = _mm256_loadu_ps(q.as_ptr().add(i * k_dim + d));
+                    for (acc, k) in acc.iter_mut().zip(k) {
+                        *acc = _mm256_fmadd_ps(q, k, *acc);
+                    }
+                }
+                d += 8;
+            }
+        }
+        for (weights, acc) in weights.iter_mut().zip(acc) {
+            for (at, acc) in at.into_iter().zip(acc) {
+                weights[at] = sum8(acc);
+            }
+        }
+        position += 3;
+    }
+}
+
+/// The weighted sums of the values.
+#[inline]
+#[target_feature(enable = "avx2,fma,f16c")]
+fn weighted_values<E: Cached, const N: usize>(
+    cache: &Cache<'_, E>,
+    weights: &[[f32; PAGE]; N],
+    seen: &[Seen],
+    out: &mut [f32],
+) {
+    let Cache { v, v_dim, v_stride, .. } = *cache;
     // Positions that every query sees run together; ragged ends run alone. Each query's order stays ascending.
     let joint =
         seen.iter().map(|s| s.start).max().unwrap_or(0)..seen.iter().map(|s| s.end).min().unwrap_or(0);
@@ -137,24 +223,24 @@ fn queries<E: Cached, const N: usize>(
     let (whole, mut d) = (v_dim / 16 * 16, 0);
     while d < v_dim {
         if d < whole {
-            // SAFETY: `d + 16 <= v_dim`, and `v` holds `PAGE · v_dim` elements.
+            // SAFETY: `d + 16 <= v_dim`, and `v` holds `PAGE` rows of that many and more.
             unsafe {
                 let mut acc = [[_mm256_setzero_ps(); 2]; N];
                 for (i, acc) in acc.iter_mut().enumerate() {
                     let before = seen[i].start..joint.start.min(seen[i].end);
-                    accumulate(v.as_ptr().add(d), v_dim, &weights[i], before, acc);
+                    accumulate(v.as_ptr().add(d), v_stride, &weights[i], before, acc);
                 }
                 for p in joint.clone() {
-                    let row = v.as_ptr().add(p * v_dim + d);
+                    let row = v.as_ptr().add(p * v_stride + d);
                     let (va, vb) = (E::load(row), E::load(row.add(8)));
-                    for (acc, weights) in acc.iter_mut().zip(&weights) {
+                    for (acc, weights) in acc.iter_mut().zip(weights) {
                         let w = _mm256_set1_ps(*weights.get_unchecked(p));
                         acc[0] = _mm256_fmadd_ps(w, va, acc[0]);
                         acc[1] = _mm256_fmadd_ps(w, vb, acc[1]);
                     }
                 }
                 for (i, acc) in acc.iter_mut().enumerate() {
-                    accumulate(v.as_ptr().add(d), v_dim, &weights[i], joint.end..seen[i].end, acc);
+                    accumulate(v.as_ptr().add(d), v_stride, &weights[i], joint.end..seen[i].end, acc);
                     let out = &mut out[i * (v_dim + 2) + d..][..16];
                     _mm256_storeu_ps(out.as_mut_ptr(), acc[0]);
                     _mm256_storeu_ps(out.as_mut_ptr().add(8), acc[1]);
@@ -168,8 +254,8 @@ fn queries<E: Cached, const N: usize>(
         for (i, weights) in weights.iter().enumerate() {
             let mut acc = _mm256_setzero_ps();
             for p in seen[i].clone() {
-                let mut padded = [v[p * v_dim + d]; 8];
-                padded[..len].copy_from_slice(&v[p * v_dim + d..][..len]);
+                let mut padded = [v[p * v_stride + d]; 8];
+                padded[..len].copy_from_slice(&v[p * v_stride + d..][..len]);
                 // SAFETY: eight elements.
                 acc = unsafe { _mm256_fmadd_ps(_mm256_set1_ps(weights[p]), E::load(padded.as_ptr()), acc) };
             }
@@ -182,12 +268,12 @@ fn queries<E: Cached, const N: usize>(
 /// Adds `weights[p] · v[p]` for the positions of `range`.
 ///
 /// # Safety
-/// `v + p · v_dim` points to 16 readable elements for each `p` of `range`.
+/// `v + p · v_stride` points to 16 readable elements for each `p` of `range`.
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
 unsafe fn accumulate<E: Cached>(
     v: *const E,
-    v_dim: usize,
+    v_stride: usize,
     weights: &[f32; PAGE],
     range: Seen,
     acc: &mut [__m256; 2],
@@ -195,7 +281,7 @@ unsafe fn accumulate<E: Cached>(
     for p in range {
         // SAFETY: the caller's promise.
         unsafe {
-            let row = v.add(p * v_dim);
+            let row = v.add(p * v_stride);
             let w = _mm256_set1_ps(weights[p]);
             acc[0] = _mm256_fmadd_ps(w, E::load(row), acc[0]);
             acc[1] = _mm256_fmadd_ps(w, E::load(row.add(8)), acc[1]);

@@ -38,12 +38,22 @@ pub(super) unsafe trait Format {
     const MINS: usize = 0;
     /// Whether half blocks have integer scales.
     const HALVED: bool = false;
+    /// Where a stored block of 32 has 16 bytes of nibbles that hold whole codes; 0 where it has not. Two rows then share a register.
+    const NIBBLES: usize = 0;
 
     /// The 32 codes of block `j` of the stored block, in order.
     ///
     /// # Safety
     /// `block` points to a stored block; the processor has AVX2.
     unsafe fn codes(block: *const u8, j: usize) -> __m256i;
+
+    /// The codes that nibbles stand for, in formats that have [`Format::NIBBLES`].
+    ///
+    /// # Safety
+    /// The processor has AVX2.
+    unsafe fn of_nibbles(nibbles: __m256i) -> __m256i {
+        nibbles
+    }
 
     /// The factors of the stored blocks at `rows`.
     ///
@@ -124,6 +134,18 @@ unsafe fn half_pairs(rows: &[*const u8; 8]) -> (__m256, __m256) {
     }
 }
 
+/// The first byte behind each pointer, widened.
+#[inline(always)]
+unsafe fn first_bytes(rows: &[*const u8; 8]) -> __m256i {
+    // SAFETY: the caller's pointers reach one byte.
+    unsafe {
+        // Put together in integer registers: the ports that shuffle are the ones that are short.
+        let e = |i: usize| u64::from(*rows[i]) << (8 * i);
+        let bytes = (e(0) | e(1) | e(2) | e(3)) | (e(4) | e(5) | e(6) | e(7));
+        _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(bytes.cast_signed()))
+    }
+}
+
 #[inline(always)]
 unsafe fn store(to: &mut [f32; 8], v: __m256) {
     // SAFETY: eight floats.
@@ -157,7 +179,7 @@ unsafe fn store_scales(rows: [__m128i; 8], scale: &mut [[[i32; 8]; 2]; 8], f: im
 }
 
 macro_rules! simple {
-    ($name:ident, $bytes:literal, $bits:literal, $offset:literal, $mins:literal, |$p:ident| $codes:expr, |$rows:ident, $f:ident| $factors:expr) => {
+    ($name:ident, $bytes:literal, $bits:literal, $offset:literal, $mins:literal, |$p:ident| $codes:expr, |$rows:ident, $f:ident| $factors:expr $(, $nibbles:literal, $of_nibbles:expr)?) => {
         #[allow(non_camel_case_types)]
         pub(super) struct $name;
         // SAFETY: both functions stay within `BYTES` behind their pointers.
@@ -167,11 +189,19 @@ macro_rules! simple {
             const BITS: u32 = $bits;
             const OFFSET: i16 = $offset;
             const MINS: usize = $mins;
+            $(const NIBBLES: usize = $nibbles;)?
             #[inline(always)]
             unsafe fn codes($p: *const u8, _: usize) -> __m256i {
                 // SAFETY: the caller's promise.
                 unsafe { $codes }
             }
+            $(
+                #[inline(always)]
+                unsafe fn of_nibbles(nibbles: __m256i) -> __m256i {
+                    // SAFETY: the caller's promise.
+                    unsafe { $of_nibbles(nibbles) }
+                }
+            )?
             #[inline(always)]
             unsafe fn factors($rows: &[*const u8; 8], $f: &mut Factors) {
                 // SAFETY: the caller's promise.
@@ -181,12 +211,22 @@ macro_rules! simple {
     };
 }
 
-simple!(Q4_0, 18, 4, 8, 0, |p| nibbles(p.add(2)), |rows, f| store(&mut f.d[0], halves(rows, 0)));
-simple!(Q4_1, 20, 4, 0, 1, |p| nibbles(p.add(4)), |rows, f| {
-    let (d, m) = half_pairs(rows);
-    store(&mut f.d[0], d);
-    store(&mut f.min[0][0], m);
-});
+simple!(Q4_0, 18, 4, 8, 0, |p| nibbles(p.add(2)), |rows, f| store(&mut f.d[0], halves(rows, 0)), 2, plain);
+simple!(
+    Q4_1,
+    20,
+    4,
+    0,
+    1,
+    |p| nibbles(p.add(4)),
+    |rows, f| {
+        let (d, m) = half_pairs(rows);
+        store(&mut f.d[0], d);
+        store(&mut f.min[0][0], m);
+    },
+    4,
+    plain
+);
 simple!(Q5_0, 22, 5, 16, 0, |p| _mm256_or_si256(nibbles(p.add(6)), fifth_bits(p.add(2))), |rows, f| store(
     &mut f.d[0],
     halves(rows, 0)
@@ -204,14 +244,35 @@ simple!(Iq4Nl, 18, 8, 0, 0, |p| look_up(&IQ4_NL_VALUES, nibbles(p.add(2))), |row
     &mut f.d[0],
     halves(rows, 0)
 ));
-simple!(Mxfp4, 17, 5, 12, 0, |p| look_up(&FP4_PLUS_12, nibbles(p.add(1))), |rows, f| {
-    let e = |i: usize| i32::from(*rows[i]);
-    let e = _mm256_setr_epi32(e(0), e(1), e(2), e(3), e(4), e(5), e(6), e(7));
-    let normal = _mm256_slli_epi32::<23>(_mm256_sub_epi32(e, _mm256_set1_epi32(1)));
-    let subnormal = _mm256_sllv_epi32(_mm256_set1_epi32(0x0020_0000), e);
-    let bits = _mm256_blendv_epi8(normal, subnormal, _mm256_cmpgt_epi32(_mm256_set1_epi32(2), e));
-    store(&mut f.d[0], _mm256_castsi256_ps(bits));
-});
+simple!(
+    Mxfp4,
+    17,
+    5,
+    12,
+    0,
+    |p| look_up(&FP4_PLUS_12, nibbles(p.add(1))),
+    |rows, f| {
+        let e = first_bytes(rows);
+        let normal = _mm256_slli_epi32::<23>(_mm256_sub_epi32(e, _mm256_set1_epi32(1)));
+        let subnormal = _mm256_sllv_epi32(_mm256_set1_epi32(0x0020_0000), e);
+        let bits = _mm256_blendv_epi8(normal, subnormal, _mm256_cmpgt_epi32(_mm256_set1_epi32(2), e));
+        store(&mut f.d[0], _mm256_castsi256_ps(bits));
+    },
+    1,
+    look_up_fp4
+);
+
+#[inline(always)]
+unsafe fn look_up_fp4(nibbles: __m256i) -> __m256i {
+    // SAFETY: the caller's processor has AVX2.
+    unsafe { look_up(&FP4_PLUS_12, nibbles) }
+}
+
+/// Nibbles that are codes themselves.
+#[inline(always)]
+unsafe fn plain(nibbles: __m256i) -> __m256i {
+    nibbles
+}
 
 /// Twice the FP4 values, made unsigned by their offset.
 const FP4_PLUS_12: [i8; 16] = {

@@ -42,43 +42,135 @@ pub(crate) fn exp(x: __m256) -> __m256 {
     _mm256_blendv_ps(y, x, _mm256_cmp_ps::<_CMP_UNORD_Q>(x, x))
 }
 
+/// `x · sigmoid(x)`, as [`scalar::silu`].
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+pub(super) fn silu8(x: __m256) -> __m256 {
+    _mm256_div_ps(x, one_plus_exp(_mm256_xor_ps(x, _mm256_set1_ps(-0.0))))
+}
+
+/// `1 + e^x`.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+fn one_plus_exp(x: __m256) -> __m256 {
+    _mm256_add_ps(_mm256_set1_ps(1.0), exp(x))
+}
+
 /// `gate = silu(gate) · up`.
 #[target_feature(enable = "avx2,fma")]
 pub(crate) fn silu_mul(gate: &mut [f32], up: &[f32]) {
-    let one = _mm256_set1_ps(1.0);
-    let silu = |x| {
-        let e = exp(_mm256_xor_ps(x, _mm256_set1_ps(-0.0)));
-        _mm256_div_ps(x, _mm256_add_ps(one, e))
-    };
-    gated(gate, up, silu, scalar::silu);
+    zip(gate, up, |g, u| _mm256_mul_ps(silu8(g), u), |g, u| scalar::silu(g) * u);
 }
 
 /// `gate = gelu(gate) · up`, tanh form.
 #[target_feature(enable = "avx2,fma")]
 pub(crate) fn gelu_mul(gate: &mut [f32], up: &[f32]) {
-    let one = _mm256_set1_ps(1.0);
     let gelu = |x| {
-        let cubic = _mm256_fmadd_ps(_mm256_mul_ps(_mm256_set1_ps(GELU_CUBIC), x), x, one);
-        let e = exp(_mm256_mul_ps(_mm256_mul_ps(x, cubic), _mm256_set1_ps(GELU_SCALE)));
-        _mm256_div_ps(x, _mm256_add_ps(one, e))
+        let cubic = _mm256_fmadd_ps(_mm256_mul_ps(_mm256_set1_ps(GELU_CUBIC), x), x, _mm256_set1_ps(1.0));
+        let u = _mm256_mul_ps(_mm256_mul_ps(x, cubic), _mm256_set1_ps(GELU_SCALE));
+        _mm256_div_ps(x, one_plus_exp(u))
     };
-    gated(gate, up, gelu, scalar::gelu_tanh);
+    zip(gate, up, |g, u| _mm256_mul_ps(gelu(g), u), |g, u| scalar::gelu_tanh(g) * u);
 }
 
-/// `gate = f(gate) · up`, eight elements at a time; the rest by the scalar twin.
+/// `gate = swiglu_clamped(gate, up)`, as [`scalar::swiglu_clamped`]: where an operand is NaN, minimum and maximum give their second.
+#[target_feature(enable = "avx2,fma")]
+pub(crate) fn swiglu_clamped(gate: &mut [f32], up: &[f32], limit: f32, alpha: f32) {
+    let swiglu = |g, u| {
+        let g = _mm256_min_ps(_mm256_set1_ps(limit), g);
+        let u = _mm256_max_ps(_mm256_set1_ps(-limit), _mm256_min_ps(_mm256_set1_ps(limit), u));
+        let g = _mm256_div_ps(g, one_plus_exp(_mm256_mul_ps(_mm256_set1_ps(-alpha), g)));
+        _mm256_mul_ps(_mm256_add_ps(u, _mm256_set1_ps(1.0)), g)
+    };
+    zip(gate, up, swiglu, |g, u| scalar::swiglu_clamped(g, u, limit, alpha));
+}
+
+/// `x = x · sigmoid(gate)`.
+#[target_feature(enable = "avx2,fma")]
+pub(crate) fn sigmoid_mul(x: &mut [f32], gate: &[f32]) {
+    let minus = _mm256_set1_ps(-0.0);
+    zip(
+        x,
+        gate,
+        |x, g| _mm256_div_ps(x, one_plus_exp(_mm256_xor_ps(g, minus))),
+        |x, g| x / (1.0 + scalar::exp(-g)),
+    );
+}
+
+/// `x = f(x, y)`, eight elements at a time; the rest by the scalar twin.
 #[inline]
 #[target_feature(enable = "avx2,fma")]
-fn gated(gate: &mut [f32], up: &[f32], f: impl Fn(__m256) -> __m256, twin: impl Fn(f32) -> f32) {
-    let (gates, tail) = gate.as_chunks_mut::<8>();
-    let (ups, up_tail) = up.as_chunks::<8>();
-    for (g, u) in gates.iter_mut().zip(ups) {
+fn zip(x: &mut [f32], y: &[f32], f: impl Fn(__m256, __m256) -> __m256, twin: impl Fn(f32, f32) -> f32) {
+    let (xs, x_tail) = x.as_chunks_mut::<8>();
+    let (ys, y_tail) = y.as_chunks::<8>();
+    for (x, y) in xs.iter_mut().zip(ys) {
         // SAFETY: both are eight floats.
         unsafe {
-            let y = _mm256_mul_ps(f(_mm256_loadu_ps(g.as_ptr())), _mm256_loadu_ps(u.as_ptr()));
-            _mm256_storeu_ps(g.as_mut_ptr(), y);
+            let result = f(_mm256_loadu_ps(x.as_ptr()), _mm256_loadu_ps(y.as_ptr()));
+            _mm256_storeu_ps(x.as_mut_ptr(), result);
         }
     }
-    tail.iter_mut().zip(up_tail).for_each(|(g, u)| *g = twin(*g) * u);
+    x_tail.iter_mut().zip(y_tail).for_each(|(x, y)| *x = twin(*x, *y));
+}
+
+/// Softmax in place of finite values, as [`scalar::softmax`].
+#[target_feature(enable = "avx2,fma")]
+pub(crate) fn softmax(x: &mut [f32]) {
+    let (chunks, tail) = x.as_chunks_mut::<8>();
+    let mut last = [f32::NEG_INFINITY; 8];
+    last[..tail.len()].copy_from_slice(tail);
+    // SAFETY: eight floats.
+    let mut top = unsafe { _mm256_loadu_ps(last.as_ptr()) };
+    for c in &*chunks {
+        // SAFETY: eight floats.
+        top = _mm256_max_ps(top, unsafe { _mm256_loadu_ps(c.as_ptr()) });
+    }
+    let mut lanes = [0.0_f32; 8];
+    // SAFETY: eight floats.
+    unsafe { _mm256_storeu_ps(lanes.as_mut_ptr(), top) };
+    let top = _mm256_set1_ps(lanes.into_iter().fold(f32::NEG_INFINITY, f32::max));
+    let mut sums = _mm256_setzero_ps();
+    // The last lanes past the end are `e^-∞`: nothing in their chains.
+    for c in chunks.iter_mut().chain([&mut last]) {
+        // SAFETY: eight floats.
+        unsafe {
+            let e = exp(_mm256_sub_ps(_mm256_loadu_ps(c.as_ptr()), top));
+            sums = _mm256_add_ps(sums, e);
+            _mm256_storeu_ps(c.as_mut_ptr(), e);
+        }
+    }
+    let sum = sum8(sums);
+    tail.copy_from_slice(&last[..tail.len()]);
+    for c in chunks {
+        // SAFETY: eight floats.
+        unsafe {
+            let p = _mm256_div_ps(_mm256_loadu_ps(c.as_ptr()), _mm256_set1_ps(sum));
+            _mm256_storeu_ps(c.as_mut_ptr(), p);
+        }
+    }
+    tail.iter_mut().for_each(|p| *p /= sum);
+}
+
+/// The logistic function in place.
+#[target_feature(enable = "avx2,fma")]
+pub(crate) fn sigmoid(x: &mut [f32]) {
+    let (chunks, tail) = x.as_chunks_mut::<8>();
+    for c in chunks {
+        // SAFETY: eight floats.
+        unsafe {
+            let minus = _mm256_xor_ps(_mm256_loadu_ps(c.as_ptr()), _mm256_set1_ps(-0.0));
+            _mm256_storeu_ps(c.as_mut_ptr(), _mm256_div_ps(_mm256_set1_ps(1.0), one_plus_exp(minus)));
+        }
+    }
+    tail.iter_mut().for_each(|x| *x = scalar::sigmoid(*x));
+}
+
+/// `x = x · scale · weight · silu(z)`.
+#[target_feature(enable = "avx2,fma")]
+pub(crate) fn scale_gated(x: &mut [f32], scale: f32, weight: &[f32], z: &[f32]) {
+    let factor = _mm256_set1_ps(scale);
+    zip(x, weight, |x, w| _mm256_mul_ps(_mm256_mul_ps(x, factor), w), |x, w| x * scale * w);
+    zip(x, z, |x, z| _mm256_mul_ps(x, silu8(z)), |x, z| x * scalar::silu(z));
 }
 
 /// `1 / sqrt(mean(x²) + eps)`, as [`scalar::rms_scale`].

@@ -8,6 +8,7 @@
 #![allow(clippy::needless_range_loop)]
 
 pub(crate) mod attention;
+pub(crate) mod delta;
 mod float;
 mod formats;
 pub(crate) mod math;
@@ -15,44 +16,36 @@ pub(crate) mod quantize;
 mod row;
 mod tile;
 
-use crate::matrix::{Mat, Span};
+use crate::matrix::{Input, Mat, Span};
 use crate::pool::SharedMut;
-use crate::quantized::QuantRows;
 use core::arch::x86_64::{__m256, _mm256_storeu_ps};
 use turbospark_format::BlockType;
 
-/// Output columns `span` of `w` for all `m` rows: `x` `[m, k]` for float weights, `rows` for quantised ones.
+/// Output columns `span` of `w` for all rows of `input`.
 ///
 /// # Safety
 /// No other thread uses these columns of `out` `[m, n]` meanwhile.
 #[target_feature(enable = "avx2,fma,f16c")]
-pub(crate) unsafe fn columns(
-    w: &Mat<'_>,
-    x: &[f32],
-    rows: &QuantRows,
-    m: usize,
-    span: Span,
-    out: &SharedMut<f32>,
-) {
+pub(crate) unsafe fn columns(w: &Mat<'_>, input: &Input<'_>, span: Span, out: &SharedMut<f32>) {
     // SAFETY: the caller's promise is the one that each of these asks for.
     unsafe {
         match w.block_type {
-            BlockType::F32 => float::columns::<float::F32>(w, x, m, span.start..span.end, out),
-            BlockType::F16 => float::columns::<float::F16>(w, x, m, span.start..span.end, out),
-            BlockType::BF16 => float::columns::<float::Bf16>(w, x, m, span.start..span.end, out),
-            BlockType::Q4_0 => quantized::<formats::Q4_0>(w, rows, m, span, out),
-            BlockType::Q4_1 => quantized::<formats::Q4_1>(w, rows, m, span, out),
-            BlockType::Q5_0 => quantized::<formats::Q5_0>(w, rows, m, span, out),
-            BlockType::Q5_1 => quantized::<formats::Q5_1>(w, rows, m, span, out),
-            BlockType::Q8_0 => quantized::<formats::Q8_0>(w, rows, m, span, out),
-            BlockType::IQ4_NL => quantized::<formats::Iq4Nl>(w, rows, m, span, out),
-            BlockType::MXFP4 => quantized::<formats::Mxfp4>(w, rows, m, span, out),
-            BlockType::Q2_K => quantized::<formats::Q2K>(w, rows, m, span, out),
-            BlockType::Q3_K => quantized::<formats::Q3K>(w, rows, m, span, out),
-            BlockType::Q4_K => quantized::<formats::Q4K>(w, rows, m, span, out),
-            BlockType::Q5_K => quantized::<formats::Q5K>(w, rows, m, span, out),
-            BlockType::Q6_K => quantized::<formats::Q6K>(w, rows, m, span, out),
-            BlockType::IQ4_XS => quantized::<formats::Iq4Xs>(w, rows, m, span, out),
+            BlockType::F32 => float::columns::<float::F32>(w, input.x, input.m, span.start..span.end, out),
+            BlockType::F16 => float::columns::<float::F16>(w, input.x, input.m, span.start..span.end, out),
+            BlockType::BF16 => float::columns::<float::Bf16>(w, input.x, input.m, span.start..span.end, out),
+            BlockType::Q4_0 => quantized::<formats::Q4_0>(w, input, span, out),
+            BlockType::Q4_1 => quantized::<formats::Q4_1>(w, input, span, out),
+            BlockType::Q5_0 => quantized::<formats::Q5_0>(w, input, span, out),
+            BlockType::Q5_1 => quantized::<formats::Q5_1>(w, input, span, out),
+            BlockType::Q8_0 => quantized::<formats::Q8_0>(w, input, span, out),
+            BlockType::IQ4_NL => quantized::<formats::Iq4Nl>(w, input, span, out),
+            BlockType::MXFP4 => quantized::<formats::Mxfp4>(w, input, span, out),
+            BlockType::Q2_K => quantized::<formats::Q2K>(w, input, span, out),
+            BlockType::Q3_K => quantized::<formats::Q3K>(w, input, span, out),
+            BlockType::Q4_K => quantized::<formats::Q4K>(w, input, span, out),
+            BlockType::Q5_K => quantized::<formats::Q5K>(w, input, span, out),
+            BlockType::Q6_K => quantized::<formats::Q6K>(w, input, span, out),
+            BlockType::IQ4_XS => quantized::<formats::Iq4Xs>(w, input, span, out),
         }
     }
 }
@@ -60,19 +53,13 @@ pub(crate) unsafe fn columns(
 /// # Safety
 /// As [`columns`].
 #[target_feature(enable = "avx2,fma,f16c")]
-unsafe fn quantized<F: formats::Format>(
-    w: &Mat<'_>,
-    rows: &QuantRows,
-    m: usize,
-    span: Span,
-    out: &SharedMut<f32>,
-) {
+unsafe fn quantized<F: formats::Format>(w: &Mat<'_>, input: &Input<'_>, span: Span, out: &SharedMut<f32>) {
     // SAFETY: the caller's promise.
     unsafe {
-        if m == 1 {
-            row::columns::<F>(w, rows, span, out);
+        if input.m == 1 {
+            row::columns::<F>(w, input, span, out);
         } else {
-            tile::columns::<F>(w, rows, span.start..span.end, out);
+            tile::columns::<F>(w, input, span.start..span.end, out);
         }
     }
 }

@@ -4,9 +4,9 @@
 //! integers by one tree of shuffles, so the float part of a block is a handful of instructions for all eight.
 
 use super::formats::{Factors, Format};
-use crate::matrix::{Mat, Span};
+use crate::matrix::{Input, Mat, Span};
 use crate::pool::SharedMut;
-use crate::quantized::{BLOCK, QuantRows};
+use crate::quantized::BLOCK;
 use core::arch::x86_64::*;
 
 /// Bytes between what is fetched into the first-level and into the second-level cache.
@@ -15,13 +15,30 @@ const FAR: usize = 8 << 10;
 /// Bytes that are fetched at once where a range starts.
 const FIRST: usize = 6 << 10;
 
-/// Output columns `span` of the single row in `rows`.
+/// One quantised row: its codes, scales and sums, and how many blocks of each there are.
+#[derive(Clone, Copy)]
+struct Row<'a> {
+    q: &'a [i8],
+    d: &'a [f32],
+    sums: &'a [[i16; 2]],
+    scaled: &'a [[f32; 3]],
+}
+
+/// Output columns `span` of the single row of `input`.
 ///
 /// # Safety
 /// No other thread uses these columns of `out` meanwhile.
 #[target_feature(enable = "avx2,fma,f16c")]
-pub(super) unsafe fn columns<F: Format>(w: &Mat<'_>, rows: &QuantRows, span: Span, out: &SharedMut<f32>) {
-    assert!(w.row_bytes == w.k / (F::PER * BLOCK) * F::BYTES && span.end <= w.n && rows.k == w.k);
+pub(super) unsafe fn columns<F: Format>(w: &Mat<'_>, input: &Input<'_>, span: Span, out: &SharedMut<f32>) {
+    assert!(w.row_bytes == w.k / (F::PER * BLOCK) * F::BYTES && span.end <= w.n && input.rows.k == w.k);
+    let blocks = w.k / BLOCK;
+    let at = input.first * blocks;
+    let row = Row {
+        q: &input.rows.q[at * BLOCK..][..w.k],
+        d: &input.rows.d[at..][..blocks],
+        sums: &input.rows.sums[at..][..blocks],
+        scaled: &input.rows.scaled[at..][..blocks],
+    };
     let end = w.data[..span.until * w.row_bytes].as_ptr_range().end;
     if span.first {
         // All of the first group at once: line by line, each would wait for the one before.
@@ -36,7 +53,7 @@ pub(super) unsafe fn columns<F: Format>(w: &Mat<'_>, rows: &QuantRows, span: Spa
         // A short group repeats its last column and drops the copies' results.
         let pointers: [*const u8; 8] = std::array::from_fn(|i| w.row(column + i.min(columns - 1)).as_ptr());
         // SAFETY: each pointer starts a row of `k` weights.
-        let sums = unsafe { eight::<F>(&pointers, w.row_bytes, end, rows) };
+        let sums = unsafe { eight::<F>(&pointers, w.row_bytes, end, row) };
         // SAFETY: the caller's promise.
         super::store(sums, unsafe { out.slice(column, columns) });
         column += columns;
@@ -44,32 +61,32 @@ pub(super) unsafe fn columns<F: Format>(w: &Mat<'_>, rows: &QuantRows, span: Spa
 }
 
 /// # Safety
-/// Each of `weights` points to a row of `rows.k` weights in `row_bytes` bytes; rows up to `end` will follow.
+/// Each of `weights` points to a row of as many weights as `row` has codes in `row_bytes` bytes; rows up to `end` will follow.
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
 unsafe fn eight<F: Format>(
     weights: &[*const u8; 8],
     row_bytes: usize,
     end: *const u8,
-    rows: &QuantRows,
+    row: Row<'_>,
 ) -> __m256 {
-    let stored = rows.k / (BLOCK * F::PER);
+    let stored = row.d.len() / F::PER;
     let mut acc = _mm256_setzero_ps();
     let mut factors = Factors::ZERO;
     let mut at = *weights;
     for s in 0..stored {
-        // SAFETY: `s` is below the number of stored blocks of a row; `rows` holds one row of `k` codes and its blocks.
+        // SAFETY: `s` is below the number of stored blocks of a row; a row has codes for all of them.
         unsafe {
             F::factors(&at, &mut factors);
-            acc = block::<F, 0>(&at, s * F::PER, rows, &factors, acc);
+            acc = block::<F, 0>(&at, s * F::PER, row, &factors, acc);
             if F::PER == 8 {
-                acc = block::<F, 1>(&at, s * 8 + 1, rows, &factors, acc);
-                acc = block::<F, 2>(&at, s * 8 + 2, rows, &factors, acc);
-                acc = block::<F, 3>(&at, s * 8 + 3, rows, &factors, acc);
-                acc = block::<F, 4>(&at, s * 8 + 4, rows, &factors, acc);
-                acc = block::<F, 5>(&at, s * 8 + 5, rows, &factors, acc);
-                acc = block::<F, 6>(&at, s * 8 + 6, rows, &factors, acc);
-                acc = block::<F, 7>(&at, s * 8 + 7, rows, &factors, acc);
+                acc = block::<F, 1>(&at, s * 8 + 1, row, &factors, acc);
+                acc = block::<F, 2>(&at, s * 8 + 2, row, &factors, acc);
+                acc = block::<F, 3>(&at, s * 8 + 3, row, &factors, acc);
+                acc = block::<F, 4>(&at, s * 8 + 4, row, &factors, acc);
+                acc = block::<F, 5>(&at, s * 8 + 5, row, &factors, acc);
+                acc = block::<F, 6>(&at, s * 8 + 6, row, &factors, acc);
+                acc = block::<F, 7>(&at, s * 8 + 7, row, &factors, acc);
             }
             // The next group's rows follow this one's in memory: fetch them in order while this group is worked on, and
             // ask the second-level cache for what comes after them. What lies past the range is another thread's.
@@ -96,25 +113,29 @@ unsafe fn eight<F: Format>(
 /// Adds block `b` of the row, which is block `J` of the stored blocks at `at`. `J` is a constant, so that a format's shifts are.
 ///
 /// # Safety
-/// Each of `at` points to a stored block of more than `J` blocks of 32, and `rows` has more than `b`.
+/// Each of `at` points to a stored block of more than `J` blocks of 32, and `row` has more than `b`.
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
 unsafe fn block<F: Format, const J: usize>(
     at: &[*const u8; 8],
     b: usize,
-    rows: &QuantRows,
+    row: Row<'_>,
     factors: &Factors,
     acc: __m256,
 ) -> __m256 {
     // SAFETY: the caller's promise.
     unsafe {
-        let x = _mm256_loadu_si256(rows.q.as_ptr().add(b * BLOCK).cast());
-        let sums = *rows.sums.get_unchecked(b);
-        let integer = reduce::<F>(at, J, x, sums, &factors.scale[J]);
+        let x = _mm256_loadu_si256(row.q.as_ptr().add(b * BLOCK).cast());
+        let sums = *row.sums.get_unchecked(b);
+        let integer = if F::NIBBLES > 0 {
+            reduce_pairs::<F>(at, x, sums)
+        } else {
+            reduce::<F>(at, J, x, sums, &factors.scale[J])
+        };
         let d =
-            _mm256_mul_ps(_mm256_loadu_ps(factors.d[J].as_ptr()), _mm256_set1_ps(*rows.d.get_unchecked(b)));
+            _mm256_mul_ps(_mm256_loadu_ps(factors.d[J].as_ptr()), _mm256_set1_ps(*row.d.get_unchecked(b)));
         let mut acc = _mm256_fmadd_ps(_mm256_cvtepi32_ps(integer), d, acc);
-        let scaled = rows.scaled.get_unchecked(b);
+        let scaled = row.scaled.get_unchecked(b);
         if F::MINS == 1 {
             let min = _mm256_loadu_ps(factors.min[J][0].as_ptr());
             acc = _mm256_fmadd_ps(min, _mm256_set1_ps(scaled[2]), acc);
@@ -182,6 +203,48 @@ unsafe fn reduce<F: Format>(
     if F::BITS == 4 {
         v = widen(v);
     }
+    if F::OFFSET == 0 {
+        return v;
+    }
+    let offset = i32::from(F::OFFSET) * (i32::from(sums[0]) + i32::from(sums[1]));
+    _mm256_sub_epi32(v, _mm256_set1_epi32(offset))
+}
+
+/// As [`reduce`], for formats whose 16 bytes of nibbles hold the whole codes: rows `i` and `i + 4` share a register, so half as many
+/// are left to add up.
+///
+/// # Safety
+/// Each of `at` points to a stored block.
+#[inline]
+#[target_feature(enable = "avx2,fma,f16c")]
+unsafe fn reduce_pairs<F: Format>(at: &[*const u8; 8], x: __m256i, sums: [i16; 2]) -> __m256i {
+    let x_low = _mm256_permute2x128_si256::<0x00>(x, x);
+    let x_high = _mm256_permute2x128_si256::<0x11>(x, x);
+    let mut pairs = [_mm256_setzero_si256(); 4];
+    for (i, p) in pairs.iter_mut().enumerate() {
+        // SAFETY: the caller's promise: a stored block has 16 bytes from `NIBBLES` on.
+        unsafe {
+            let (low_row, high_row) = (at[i].add(F::NIBBLES), at[i + 4].add(F::NIBBLES));
+            let both = _mm256_loadu2_m128i(high_row.cast(), low_row.cast());
+            let mask = _mm256_set1_epi8(15);
+            let low = F::of_nibbles(_mm256_and_si256(both, mask));
+            let high = F::of_nibbles(_mm256_and_si256(_mm256_srli_epi16::<4>(both), mask));
+            // Four products of 31 · 127, and eight below, fit 16 bits.
+            *p = _mm256_add_epi16(_mm256_maddubs_epi16(low, x_low), _mm256_maddubs_epi16(high, x_high));
+        }
+    }
+    let mut fours = [_mm256_setzero_si256(); 2];
+    for (i, v) in fours.iter_mut().enumerate() {
+        let (a, b) = (pairs[2 * i], pairs[2 * i + 1]);
+        *v = _mm256_add_epi16(_mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b));
+        if F::BITS > 4 {
+            *v = widen(*v);
+        }
+    }
+    let (first, second) =
+        (_mm256_unpacklo_epi64(fours[0], fours[1]), _mm256_unpackhi_epi64(fours[0], fours[1]));
+    let v = add(first, second, F::BITS > 4);
+    let v = if F::BITS > 4 { v } else { widen(v) };
     if F::OFFSET == 0 {
         return v;
     }

@@ -6,7 +6,7 @@
 //! block order. Signed 8-bit codes are split into two planes of four bits.
 
 use super::formats::{Factors, Format};
-use crate::matrix::{Mat, TILE_COLUMNS};
+use crate::matrix::{Input, Mat, TILE_COLUMNS};
 use crate::pool::SharedMut;
 use crate::quantized::{BLOCK, QuantRows};
 use core::arch::x86_64::*;
@@ -69,18 +69,19 @@ thread_local! {
     static TILE: RefCell<Box<Tile>> = RefCell::new(Box::new(Tile::ZERO));
 }
 
-/// Output columns `range` (at most [`TILE_COLUMNS`]) for every row of `rows`.
+/// Output columns `range` (at most [`TILE_COLUMNS`]) for every row of `input`.
 ///
 /// # Safety
 /// No other thread uses these columns of `out` meanwhile.
 #[target_feature(enable = "avx2,fma,f16c")]
 pub(super) unsafe fn columns<F: Format>(
     w: &Mat<'_>,
-    rows: &QuantRows,
+    input: &Input<'_>,
     range: Range<usize>,
     out: &SharedMut<f32>,
 ) {
-    assert!(w.row_bytes == w.k / (F::PER * BLOCK) * F::BYTES && rows.k == w.k);
+    assert!(w.row_bytes == w.k / (F::PER * BLOCK) * F::BYTES && input.rows.k == w.k);
+    assert!(input.first + input.m <= input.rows.m);
     assert!(range.end <= w.n && range.len() <= TILE_COLUMNS && !range.is_empty());
     let blocks = w.k / BLOCK;
     let out = Output { all: out, n: w.n, range: range.clone() };
@@ -98,18 +99,18 @@ pub(super) unsafe fn columns<F: Format>(
                 unsafe { unpack::<F>(&pointers, tile, len, g) };
             }
             let mut row = 0;
-            while row < rows.m {
-                let left = rows.m - row;
+            while row < input.m {
+                let left = input.m - row;
                 // SAFETY: `row + R <= m`, and the caller's promise.
                 unsafe {
                     if left >= 4 && F::BITS == 4 && !F::HALVED {
-                        stretch::<F, 4>(tile, start, len, rows, row, &out);
+                        stretch::<F, 4>(tile, start, len, input, row, &out);
                         row += 4;
                     } else if left >= 3 {
-                        stretch::<F, 3>(tile, start, len, rows, row, &out);
+                        stretch::<F, 3>(tile, start, len, input, row, &out);
                         row += 3;
                     } else {
-                        stretch::<F, 1>(tile, start, len, rows, row, &out);
+                        stretch::<F, 1>(tile, start, len, input, row, &out);
                         row += 1;
                     }
                 }
@@ -215,19 +216,21 @@ unsafe fn unpack<F: Format>(weights: &[*const u8; 8], tile: &mut Tile, len: usiz
 /// Multiplies `R` rows from `row` on with a stretch that starts at block `start`, continuing the sums in `out`.
 ///
 /// # Safety
-/// `row + R <= rows.m`, the stretch lies within the rows, and no other thread uses the columns of `out`.
+/// `row + R <= input.m`, the stretch lies within the rows, and no other thread uses the columns of `out`.
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
 unsafe fn stretch<F: Format, const R: usize>(
     tile: &Tile,
     start: usize,
     len: usize,
-    rows: &QuantRows,
+    input: &Input<'_>,
     row: usize,
     out: &Output<'_>,
 ) {
+    let rows = input.rows;
     let blocks = rows.k / BLOCK;
-    debug_assert!(row + R <= rows.m && start + len <= blocks && len <= STRETCH);
+    debug_assert!(row + R <= input.m && start + len <= blocks && len <= STRETCH);
+    let stored = input.first + row;
     let mut acc = [[_mm256_setzero_ps(); GROUPS]; R];
     if start == 0 {
         for r in 0..R {
@@ -247,8 +250,8 @@ unsafe fn stretch<F: Format, const R: usize>(
     // SAFETY: every index stays within the rows and the tile by the caller's promise.
     unsafe {
         let x: [*const u8; R] =
-            std::array::from_fn(|r| rows.q.as_ptr().add((row + r) * rows.k + start * BLOCK).cast());
-        let first: [usize; R] = std::array::from_fn(|r| (row + r) * blocks + start);
+            std::array::from_fn(|r| rows.q.as_ptr().add((stored + r) * rows.k + start * BLOCK).cast());
+        let first: [usize; R] = std::array::from_fn(|r| (stored + r) * blocks + start);
         // A constant that the compiler can't see: unrolled, the steps would be reordered row by row, and the
         // weights, loaded again for each row, would leave the registers.
         let more = std::hint::black_box(steps_in_16_bits::<F>());

@@ -40,6 +40,32 @@ pub(crate) fn silu(x: f32) -> f32 {
     x / (1.0 + exp(-x))
 }
 
+/// `1 / (1 + e^-x)`.
+pub(crate) fn sigmoid(x: f32) -> f32 {
+    1.0 / (1.0 + exp(-x))
+}
+
+/// `(min(max(up, -limit), limit) + 1) · g · sigmoid(alpha · g)` with `g = min(gate, limit)`. NaN stays NaN.
+pub(crate) fn swiglu_clamped(gate: f32, up: f32, limit: f32, alpha: f32) -> f32 {
+    // Not `f32::min`, which drops a NaN.
+    let g = if limit < gate { limit } else { gate };
+    let u = if limit < up { limit } else { up };
+    let u = if -limit > u { -limit } else { u };
+    (u + 1.0) * (g / (1.0 + exp(-alpha * g)))
+}
+
+/// Softmax in place of finite values: the sum is eight chains over the elements and a tree.
+pub(crate) fn softmax(x: &mut [f32]) {
+    let top = x.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let mut sums = [0.0_f32; 8];
+    for (i, x) in x.iter_mut().enumerate() {
+        *x = exp(*x - top);
+        sums[i % 8] += *x;
+    }
+    let sum = sum8(sums);
+    x.iter_mut().for_each(|x| *x /= sum);
+}
+
 /// The tanh form of GELU: `x/2 · (1 + tanh(√(2/π)(x + 0.044715 x³)))`, with `(1 + tanh u)/2 = 1/(1 + e^(-2u))`.
 pub(crate) fn gelu_tanh(x: f32) -> f32 {
     let u = x * (GELU_CUBIC * x).mul_add(x, 1.0);

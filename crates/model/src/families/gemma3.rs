@@ -6,10 +6,10 @@
 //! `attention.sliding_window_pattern` is 6 if absent: every sixth layer is full.
 
 use super::Body;
-use super::parts::{self, AttentionForm, Dims};
+use super::parts::{self, AttentionForm, Dims, QkNorm};
 use crate::ModelError;
 use crate::keys::Keys;
-use crate::spec::{Activation, Layer, Mixer, Pairing, Rope};
+use crate::spec::{Activation, Layer, Mixer, Pairing, Rope, RopeScaling};
 use crate::tensors::Tensors;
 
 /// Layers of the 27B model, which scales scores by `1 / sqrt(hidden / n_heads)`; no key of the file says so.
@@ -17,28 +17,34 @@ const LAYERS_OF_27B: usize = 62;
 
 pub(super) fn body(keys: &Keys<'_>, tensors: &mut Tensors<'_>) -> Result<Body, ModelError> {
     parts::refuse_experts(keys, "mixture of experts in gemma3")?;
+    parts::refuse_key(keys, "attn_logit_softcapping", "a soft cap on attention scores")?;
     let dims = Dims::read(keys)?;
-    let full = parts::rope(keys, Pairing::Halves)?;
-    let window = keys.usize("attention.sliding_window")?.filter(|&n| n > 0);
+    let full = parts::rope(keys, &dims, Pairing::Halves)?;
+    let window = keys.some_count("attention.sliding_window")?;
     let sliding = Rope {
         theta: keys.positive("rope.freq_base_swa")?.unwrap_or(10_000.0),
-        pairing: Pairing::Halves,
-        scaling: 1.0,
-        freq_factors: None,
+        scaling: RopeScaling::Linear(1.0),
+        magnitude: 1.0,
+        ..full.clone()
     };
     let period = keys.count("attention.sliding_window_pattern")?.unwrap_or(6);
+    let width = parts::ff_width(keys)?;
     let scale = match dims.n_layers {
         LAYERS_OF_27B => 1.0 / ((dims.hidden / dims.n_heads) as f32).sqrt(),
         _ => dims.usual_scale(),
     };
-    let soft_cap = keys.factor("final_logit_softcapping")?;
 
     let (n_vocab, embedding) = parts::embedding(keys, tensors, &dims, (dims.hidden as f32).sqrt())?;
     let mut layers = Vec::new();
     for i in 0..dims.n_layers {
         let window = window.filter(|_| (i + 1) % period != 0);
-        let rope = if window.is_some() { sliding.clone() } else { full.clone() };
-        let form = AttentionForm { scale, window, rope, qkv_bias: false, qk_norm: true };
+        let rope = if window.is_some() { &sliding } else { &full };
+        let form = AttentionForm {
+            scale,
+            window,
+            qk_norm: QkNorm::Heads,
+            ..AttentionForm::usual(&dims, rope.clone())
+        };
         let mut norm = |name| parts::norm(tensors, &format!("blk.{i}.{name}"), dims.hidden, dims.eps);
         let mixer_norm = norm("attn_norm")?;
         let mixer_post_norm = Some(norm("post_attention_norm")?);
@@ -49,10 +55,14 @@ pub(super) fn body(keys: &Keys<'_>, tensors: &mut Tensors<'_>) -> Result<Body, M
             mixer: Mixer::Attention(parts::attention(tensors, &dims, i, form)?),
             mixer_post_norm,
             ff_norm,
-            feed_forward: parts::dense(tensors, &dims, i, Activation::GeluTanh)?,
+            feed_forward: parts::dense(tensors, &dims, i, width.at(i), Activation::GeluTanh)?,
             ff_post_norm,
+            residual_scale: 1.0,
+            side: None,
+            output_scale: None,
         });
     }
-    let head = parts::head(tensors, &dims, n_vocab, &embedding, soft_cap)?;
-    Ok(Body { dims, n_vocab, embedding, layers, head })
+    let mut head = parts::head(tensors, &dims, n_vocab, &embedding)?;
+    head.soft_cap = keys.factor("final_logit_softcapping")?;
+    Ok(Body { dims, n_vocab, embedding, side: None, layers, head })
 }

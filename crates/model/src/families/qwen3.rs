@@ -1,16 +1,42 @@
-//! Qwen3, dense (`qwen3`): an RMS norm of each q and k head before the rotary embedding; pairs are halves; the
-//! head's width is a key of its own.
+//! Qwen3 (`qwen3`): an RMS norm of each q and k head before the rotary embedding; pairs are halves; the head's width is
+//! a key of its own. Qwen3-MoE (`qwen3moe`) has experts whose softmax scores are normalised over the chosen.
+//!
+//! Qwen3-VL's text models (`qwen3vl`, `qwen3vlmoe`) are the same on text: the sections of their rotary embedding
+//! (`rope.dimension_sections`) share one position there, and the levels that images add to the first layers
+//! (`n_deepstack_layers`) are absent.
 
-use super::parts::{self, Dims};
+use super::parts::{self, AttentionForm, Dims, Experts, MoeForm, QkNorm};
 use super::{Body, plain};
 use crate::ModelError;
 use crate::keys::Keys;
-use crate::spec::Pairing;
+use crate::spec::{Activation, FeedForward, Mixer, Pairing, Scoring};
 use crate::tensors::Tensors;
 
-pub(super) fn body(keys: &Keys<'_>, tensors: &mut Tensors<'_>) -> Result<Body, ModelError> {
-    parts::refuse_experts(keys, "mixture of experts in qwen3")?;
+pub(super) fn dense(keys: &Keys<'_>, tensors: &mut Tensors<'_>) -> Result<Body, ModelError> {
+    parts::refuse_experts(keys, "mixture of experts in this dense family")?;
+    let width = parts::ff_width(keys)?;
+    let feed_forward =
+        |t: &mut Tensors<'_>, dims: &Dims, i| parts::dense(t, dims, i, width.at(i), Activation::Silu);
+    body(keys, tensors, feed_forward)
+}
+
+pub(super) fn moe(keys: &Keys<'_>, tensors: &mut Tensors<'_>) -> Result<Body, ModelError> {
+    let experts = Experts::require(keys)?;
+    let form = MoeForm::usual(experts, experts.width(keys)?, Scoring::Softmax, true);
+    body(keys, tensors, |t, dims, i| parts::moe(t, dims, i, &form).map(FeedForward::Moe))
+}
+
+fn body(
+    keys: &Keys<'_>,
+    tensors: &mut Tensors<'_>,
+    feed_forward: impl FnMut(&mut Tensors<'_>, &Dims, usize) -> Result<FeedForward, ModelError>,
+) -> Result<Body, ModelError> {
     let dims = Dims::read(keys)?;
-    let rope = parts::rope(keys, Pairing::Halves)?;
-    plain::body(keys, tensors, dims, &plain::Plain { rope, qkv_bias: false, qk_norm: true })
+    parts::refuse_window(keys, &dims)?;
+    let rope = parts::rope(keys, &dims, Pairing::Halves)?;
+    let attention = |t: &mut Tensors<'_>, dims: &Dims, i| {
+        let form = AttentionForm { qk_norm: QkNorm::Heads, ..AttentionForm::usual(dims, rope.clone()) };
+        parts::attention(t, dims, i, form).map(Mixer::Attention)
+    };
+    plain::body(keys, tensors, dims, &plain::USUAL, attention, feed_forward)
 }

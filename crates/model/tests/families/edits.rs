@@ -12,6 +12,7 @@ pub(crate) fn fixture(file: &str) -> Gguf {
 }
 
 /// One change to a file.
+#[derive(Clone)]
 pub(crate) enum Edit {
     /// Sets a key.
     Set(&'static str, Value),
@@ -21,6 +22,8 @@ pub(crate) enum Edit {
     Without(&'static str),
     /// Gives a tensor another shape of the same size.
     Reshape(&'static str, &'static [usize]),
+    /// Another architecture, whose keys have the same names.
+    Family(&'static str),
     /// Adds a tensor of zeros.
     Add(&'static str, &'static [usize]),
 }
@@ -29,8 +32,12 @@ pub(crate) enum Edit {
 pub(crate) fn edited(file: &str, edits: &[Edit]) -> Result<ModelSpec, ModelError> {
     let source = fixture(file);
     let mut writer = GgufWriter::new();
+    let own = source.metadata().str("general.architecture").unwrap().unwrap().to_owned();
+    let family = edits.iter().find_map(|e| if let Edit::Family(name) = e { Some(*name) } else { None });
     for (key, value) in source.metadata().iter() {
-        if !edits.iter().any(|e| matches!(e, Edit::Unset(k) if *k == key)) {
+        if let (Some(family), Some(rest)) = (family, key.strip_prefix(&format!("{own}."))) {
+            writer.set(format!("{family}.{rest}"), value.clone());
+        } else if !edits.iter().any(|e| matches!(e, Edit::Unset(k) if *k == key)) {
             writer.set(key, value.clone());
         }
     }
@@ -50,6 +57,9 @@ pub(crate) fn edited(file: &str, edits: &[Edit]) -> Result<ModelSpec, ModelError
         match edit {
             Edit::Set(key, value) => {
                 writer.set(*key, value.clone());
+            }
+            Edit::Family(name) => {
+                writer.set("general.architecture", Value::String((*name).to_owned()));
             }
             Edit::Add(name, shape) => {
                 let bytes = vec![0; 4 * shape.iter().product::<usize>()];

@@ -1,5 +1,8 @@
 //! Families against their fixtures, as they are and with one thing changed.
 
+mod configurations;
 mod edits;
 mod malformed;
+mod refusals;
 mod specs;
+mod variants;

@@ -2,15 +2,30 @@
 
 use crate::edits::{Edit, edited, fixture};
 use turbospark_format::Value;
-use turbospark_model::{Activation, Attention, FeedForward, Layer, Mixer, ModelSpec, Pairing, Role};
+use turbospark_model::{
+    Activation, Attention, FeedForward, KeyValues, Layer, Linear, Mixer, ModelSpec, Norm, Pairing, Role,
+    Rope, RopeScaling,
+};
 
 fn spec(file: &str) -> ModelSpec {
     ModelSpec::from_gguf(&fixture(file)).unwrap()
 }
 
 fn attention(layer: &Layer) -> &Attention {
-    let Mixer::Attention(attention) = &layer.mixer;
+    let Mixer::Attention(attention) = &layer.mixer else { panic!("{:?}", layer.mixer) };
     attention
+}
+
+fn rope(layer: &Layer) -> &Rope {
+    attention(layer).rope.as_ref().unwrap()
+}
+
+/// A layer's own keys and values: projections and the keys' norm.
+fn own(layer: &Layer) -> (Linear, Linear, Option<Norm>) {
+    match &attention(layer).kv {
+        KeyValues::Own { k, v: Some(v), k_norm, v_norm: None } => (*k, *v, *k_norm),
+        other => panic!("{other:?}"),
+    }
 }
 
 /// The tensor's name behind a reference.
@@ -29,14 +44,17 @@ fn llama_is_plain_with_neighbouring_pairs() {
         let a = attention(layer);
         assert_eq!((a.n_heads, a.n_kv_heads, a.head_dim, a.window), (4, 2, 32, None));
         assert_eq!(a.scale, 1.0 / 32f32.sqrt());
-        assert_eq!((a.rope.theta, a.rope.pairing, a.rope.scaling), (10_000.0, Pairing::Interleaved, 1.0));
-        assert!(a.rope.freq_factors.is_none() && a.q_norm.is_none() && a.k_norm.is_none());
-        assert!([a.q, a.k, a.v, a.o].iter().all(|l| l.bias.is_none()));
-        assert_eq!((a.q.rows, a.k.rows, a.v.rows, a.o.columns), (128, 64, 64, 128));
-        assert_eq!(named(file, a.k.weight.index), format!("blk.{i}.attn_k.weight"));
+        let rope = rope(layer);
+        assert_eq!((rope.theta, rope.pairing, rope.dims), (10_000.0, Pairing::Interleaved, 32));
+        assert_eq!((rope.scaling, rope.magnitude), (RopeScaling::Linear(1.0), 1.0));
+        let (k, v, k_norm) = own(layer);
+        assert!(rope.freq_factors.is_none() && a.q_norm.is_none() && k_norm.is_none());
+        assert!([a.q, k, v, a.o].iter().all(|l| l.bias.is_none()));
+        assert_eq!((a.q.rows, k.rows, v.rows, a.o.columns), (128, 64, 64, 128));
+        assert_eq!(named(file, k.weight.index), format!("blk.{i}.attn_k.weight"));
         assert_eq!(layer.mixer_norm.eps, 1e-5);
         assert!(layer.mixer_post_norm.is_none() && layer.ff_post_norm.is_none());
-        let FeedForward::Dense(ff) = &layer.feed_forward;
+        let FeedForward::Dense(ff) = &layer.feed_forward else { panic!("{:?}", layer.feed_forward) };
         assert_eq!((ff.width, ff.activation), (96, Activation::Silu));
         assert_eq!(named(file, ff.gate.weight.index), format!("blk.{i}.ffn_gate.weight"));
         assert_eq!(named(file, ff.up.weight.index), format!("blk.{i}.ffn_up.weight"));
@@ -49,9 +67,9 @@ fn llama_takes_the_frequency_factors_and_ties_the_head_where_the_file_does() {
     let spec = spec(file);
     assert_eq!(spec.head.projection.weight.index, spec.embedding.weight.index);
     for layer in &spec.layers {
-        let factors = attention(layer).rope.freq_factors.unwrap();
+        let factors = rope(layer).freq_factors.unwrap();
         assert_eq!(named(file, factors.index), "rope_freqs.weight");
-        assert_eq!(attention(layer).rope.theta, 500_000.0);
+        assert_eq!(rope(layer).theta, 500_000.0);
     }
 }
 
@@ -61,8 +79,9 @@ fn qwen2_has_biases_on_q_k_v_and_head_dim_by_default() {
     for layer in &spec.layers {
         let a = attention(layer);
         assert_eq!(a.head_dim, 16);
-        assert!([a.q, a.k, a.v].iter().all(|l| l.bias.is_some()) && a.o.bias.is_none());
-        assert_eq!(a.rope.pairing, Pairing::Halves);
+        let (k, v, _) = own(layer);
+        assert!([a.q, k, v].iter().all(|l| l.bias.is_some()) && a.o.bias.is_none());
+        assert_eq!(rope(layer).pairing, Pairing::Halves);
         assert!(a.q_norm.is_none());
     }
 }
@@ -73,8 +92,8 @@ fn qwen3_norms_heads_of_their_own_width() {
     for layer in &spec.layers {
         let a = attention(layer);
         assert_eq!(a.head_dim, 64);
-        assert!(a.q_norm.is_some() && a.k_norm.is_some() && a.q.bias.is_none());
-        assert_eq!(a.rope.pairing, Pairing::Halves);
+        assert!(a.q_norm.is_some() && own(layer).2.is_some() && a.q.bias.is_none());
+        assert_eq!(rope(layer).pairing, Pairing::Halves);
     }
 }
 
@@ -87,11 +106,11 @@ fn gemma3_slides_five_of_six_layers_with_their_own_base() {
         let a = attention(layer);
         let full = i == 5;
         assert_eq!(a.window, if full { None } else { Some(8) }, "layer {i}");
-        assert_eq!(a.rope.theta, if full { 1e6 } else { 1e4 }, "layer {i}");
-        assert_eq!(a.rope.scaling, if full { 8.0 } else { 1.0 }, "layer {i}");
+        assert_eq!(rope(layer).theta, if full { 1e6 } else { 1e4 }, "layer {i}");
+        assert_eq!(rope(layer).scaling, RopeScaling::Linear(if full { 8.0 } else { 1.0 }), "layer {i}");
         assert_eq!(a.scale, 1.0 / 32f32.sqrt());
         assert!(a.q_norm.is_some() && layer.mixer_post_norm.is_some() && layer.ff_post_norm.is_some());
-        let FeedForward::Dense(ff) = &layer.feed_forward;
+        let FeedForward::Dense(ff) = &layer.feed_forward else { panic!("{:?}", layer.feed_forward) };
         assert_eq!(ff.activation, Activation::GeluTanh);
     }
 }
@@ -100,16 +119,16 @@ fn gemma3_slides_five_of_six_layers_with_their_own_base() {
 fn absent_keys_take_the_formats_default() {
     let unset = |key| Edit::Unset(key);
     let spec = edited("qwen2-a-f32.gguf", &[unset("qwen2.rope.freq_base")]).unwrap();
-    assert_eq!(attention(&spec.layers[0]).rope.theta, 10_000.0);
+    assert_eq!(rope(&spec.layers[0]).theta, 10_000.0);
     let edits = [unset("gemma3.rope.freq_base_swa"), unset("gemma3.rope.scaling.type")];
     let spec = edited("gemma3-a-f32.gguf", &edits).unwrap();
-    assert_eq!(attention(&spec.layers[0]).rope.theta, 10_000.0);
-    assert_eq!(attention(&spec.layers[5]).rope.scaling, 8.0);
+    assert_eq!(rope(&spec.layers[0]).theta, 10_000.0);
+    assert_eq!(rope(&spec.layers[5]).scaling, RopeScaling::Linear(8.0));
     let spec = edited("gemma3-a-f32.gguf", &[unset("gemma3.attention.sliding_window")]).unwrap();
     assert!(spec.layers.iter().all(|l| attention(l).window.is_none()));
     let none = Edit::Set("gemma3.rope.scaling.type", Value::String("none".into()));
     let spec = edited("gemma3-a-f32.gguf", &[none]).unwrap();
-    assert_eq!(attention(&spec.layers[5]).rope.scaling, 1.0);
+    assert_eq!(rope(&spec.layers[5]).scaling, RopeScaling::Linear(1.0));
 }
 
 #[test]

@@ -1,9 +1,19 @@
 //! [`ModelSpec`]: what the one forward pass reads, layer by layer.
 //!
 //! Invariant: a spec refers only to tensors that exist in its file with the shape its numbers say, so the
-//! forward pass needs no checks of its own. Enums with one variant are the places where the next mixers and
-//! feed-forwards go; they are exhaustive on purpose, so that a new one can't be forgotten
-//! by what reads them.
+//! forward pass needs no checks of its own. Its enums are exhaustive on purpose: a new mixer or feed-forward can't
+//! be forgotten by what reads them.
+
+mod feed_forward;
+mod mixer;
+
+pub use feed_forward::{
+    Activation, DenseFeedForward, ExpertGroups, FeedForward, Moe, Router, Scoring, SharedExpert,
+};
+pub use mixer::{
+    Attention, DeltaGates, DeltaNet, HeadOrder, KeyValues, LatentAttention, LatentQuery, Mixer, Pairing,
+    QueryTemperature, Rope, RopeScaling,
+};
 
 use turbospark_format::Gguf;
 
@@ -15,9 +25,11 @@ use crate::{ModelError, families};
 /// ```text
 /// x = embedding.scale * embed(token)
 /// for each layer:
-///     x += post_norm(mixer(norm(x)))
-///     x += post_norm(feed_forward(norm(x)))
-/// logits = soft_cap(head(norm(x)))
+///     x += residual_scale * post_norm(mixer(norm(x)))
+///     x += residual_scale * post_norm(feed_forward(norm(x)))
+///     x += the layer's share of the side embedding, if there is one
+///     x *= output_scale
+/// logits = soft_cap(logit_scale * head(norm(x)))
 /// ```
 #[derive(Debug, Clone)]
 pub struct ModelSpec {
@@ -33,6 +45,8 @@ pub struct ModelSpec {
     pub context_length: usize,
     /// Token embedding.
     pub embedding: Embedding,
+    /// A second embedding of which each layer gets a part.
+    pub side: Option<SideEmbedding>,
     /// Layers, first to last.
     pub layers: Vec<Layer>,
     /// Final norm and projection to the vocabulary.
@@ -67,10 +81,41 @@ impl ModelSpec {
 /// `scale * weight[token]`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Embedding {
-    /// `[n_vocab, hidden]`.
+    /// `[n_vocab, width]`.
     pub weight: TensorRef,
     /// Factor on every embedded row; 1 where the family has none.
     pub scale: f32,
+}
+
+/// Vectors for every layer, made once from the tokens and the embedded rows (Gemma 3n's per-layer embeddings):
+/// `side = scale * (norm(projection_scale * projection(x)) + embed(token))`, `[n_layers, width]` a row.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SideEmbedding {
+    /// Elements that each layer gets.
+    pub width: usize,
+    /// `[n_vocab, n_layers * width]`.
+    pub embedding: Embedding,
+    /// `[n_layers * width, hidden]`.
+    pub projection: Linear,
+    /// Factor on the projection.
+    pub projection_scale: f32,
+    /// Norm of each layer's part of the projection.
+    pub norm: Norm,
+    /// Factor on the sum.
+    pub scale: f32,
+}
+
+/// A layer's use of its part of the side embedding: `x += norm(up(activation(gate(x)) * side))`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SideBranch {
+    /// `[width, hidden]`.
+    pub gate: Linear,
+    /// `[hidden, width]`.
+    pub up: Linear,
+    /// Norm of what is added.
+    pub norm: Norm,
+    /// Applied to the gate.
+    pub activation: Activation,
 }
 
 /// Two residual branches: a mixer over positions, then a feed-forward within each row.
@@ -88,116 +133,55 @@ pub struct Layer {
     pub feed_forward: FeedForward,
     /// Norm of the feed-forward's output before it is added.
     pub ff_post_norm: Option<Norm>,
-}
-
-/// What mixes positions.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Mixer {
-    /// Softmax attention over a cache of keys and values.
-    Attention(Attention),
-}
-
-/// Grouped-query attention (Ainslie et al. 2023): query head `h` reads KV head `h / (n_heads / n_kv_heads)`.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Attention {
-    /// Query heads.
-    pub n_heads: usize,
-    /// Key and value heads; divides `n_heads`.
-    pub n_kv_heads: usize,
-    /// Width of a head; even.
-    pub head_dim: usize,
-    /// Factor on the scores before the softmax.
-    pub scale: f32,
-    /// How many positions a row sees, itself included; `None`: all before it.
-    pub window: Option<usize>,
-    /// Rotary embedding of queries and keys, after their norms.
-    pub rope: Rope,
-    /// `[n_heads * head_dim, hidden]`.
-    pub q: Linear,
-    /// `[n_kv_heads * head_dim, hidden]`.
-    pub k: Linear,
-    /// `[n_kv_heads * head_dim, hidden]`.
-    pub v: Linear,
-    /// `[hidden, n_heads * head_dim]`.
-    pub o: Linear,
-    /// RMS norm of each query head, before the rotary embedding.
-    pub q_norm: Option<Norm>,
-    /// RMS norm of each key head, before the rotary embedding.
-    pub k_norm: Option<Norm>,
-}
-
-/// Rotary position embedding (Su et al. 2021): pair `i` of a head turns by
-/// `position / scaling * theta^(-2i / head_dim) / freq_factors[i]`.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Rope {
-    /// Base of the frequencies.
-    pub theta: f32,
-    /// Which elements make a pair.
-    pub pairing: Pairing,
-    /// Linear scaling: positions are divided by it (Chen et al. 2023); 1 where there is none.
-    pub scaling: f32,
-    /// `[head_dim / 2]` divisors of the frequencies, as Llama 3.1 ships them.
-    pub freq_factors: Option<TensorRef>,
-}
-
-/// Which two elements of a head a rotary angle turns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Pairing {
-    /// `(2i, 2i + 1)`.
-    Interleaved,
-    /// `(i, i + head_dim / 2)`.
-    Halves,
-}
-
-/// What works on each row alone.
-#[derive(Debug, Clone, PartialEq)]
-pub enum FeedForward {
-    /// One gated network for every row.
-    Dense(DenseFeedForward),
-}
-
-/// `down(activation(gate(x)) * up(x))` (Shazeer 2020).
-#[derive(Debug, Clone, PartialEq)]
-pub struct DenseFeedForward {
-    /// Inner width.
-    pub width: usize,
-    /// `[width, hidden]`.
-    pub gate: Linear,
-    /// `[width, hidden]`.
-    pub up: Linear,
-    /// `[hidden, width]`.
-    pub down: Linear,
-    /// Applied to the gate.
-    pub activation: Activation,
-}
-
-/// The gate's non-linearity.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Activation {
-    /// `x * sigmoid(x)`.
-    Silu,
-    /// The tanh form of GELU (Hendrycks and Gimpel 2016), computed exactly.
-    GeluTanh,
+    /// Factor on what each of the two branches adds; 1 where the family has none.
+    pub residual_scale: f32,
+    /// The layer's part of the side embedding.
+    pub side: Option<SideBranch>,
+    /// `[1]`, a factor on the stream after the layer.
+    pub output_scale: Option<TensorRef>,
 }
 
 /// `weight · x + bias`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Linear {
-    /// `[rows, columns]`, row-major.
+    /// A row-major matrix of at least `first_row + rows` rows of `columns`: fused projections share a tensor.
     pub weight: TensorRef,
     /// `[rows]`.
     pub bias: Option<TensorRef>,
+    /// Row of the tensor at which this matrix begins.
+    pub first_row: usize,
     /// Outputs.
     pub rows: usize,
     /// Inputs.
     pub columns: usize,
 }
 
-/// RMS norm (Zhang and Sennrich 2019): `weight * x / sqrt(mean(x²) + eps)`.
+/// Matrices of one shape in one tensor: one an expert, or one a head.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stack {
+    /// `[n, stored_rows, columns]`, row-major.
+    pub weight: TensorRef,
+    /// `[n, rows]`.
+    pub bias: Option<TensorRef>,
+    /// Matrices.
+    pub n: usize,
+    /// Rows of one matrix in the tensor: more than `rows` where two projections are fused.
+    pub stored_rows: usize,
+    /// Row of each stored matrix at which this one begins.
+    pub first_row: usize,
+    /// Outputs of one matrix.
+    pub rows: usize,
+    /// Inputs of one matrix.
+    pub columns: usize,
+}
+
+/// RMS norm (Zhang and Sennrich 2019) of each `width` elements: `weight * x / sqrt(mean(x²) + eps)`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Norm {
-    /// One factor for each element.
-    pub weight: TensorRef,
+    /// `[width]`; `None` stands for ones.
+    pub weight: Option<TensorRef>,
+    /// Elements that are normed together: a row, or a head.
+    pub width: usize,
     /// Added to the mean square.
     pub eps: f32,
 }
@@ -209,6 +193,8 @@ pub struct Head {
     pub norm: Norm,
     /// `[n_vocab, hidden]`; the embedding's own tensor where the two are tied.
     pub projection: Linear,
-    /// `cap * tanh(logit / cap)`.
+    /// Factor on the logits; 1 where the family has none.
+    pub logit_scale: f32,
+    /// `cap * tanh(logit / cap)`, after the factor.
     pub soft_cap: Option<f32>,
 }

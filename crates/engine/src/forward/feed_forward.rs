@@ -1,0 +1,120 @@
+//! A layer's feed-forward: dense networks, routed and shared experts, and the side branch.
+
+use turbospark_model::{DenseFeedForward, FeedForward, Layer, Linear, Moe, SharedExpert, SideBranch};
+
+use super::{Batch, Forward};
+use crate::EngineError;
+use crate::device::Device;
+
+impl<D: Device> Forward<D> {
+    /// `x += residual_scale * post_norm(feed_forward(norm(x)))`; `next` are the weights that the next layer reads first.
+    pub(super) fn feed_forward(
+        &mut self,
+        layer: &Layer,
+        index: usize,
+        batch: &Batch<'_, '_, D::Cache>,
+        next: &[&Linear],
+    ) -> Result<(), EngineError> {
+        let b = &mut self.buffers;
+        self.device.norm(&layer.ff_norm, &b.x, &mut b.normed);
+        match &layer.feed_forward {
+            FeedForward::Dense(dense) => {
+                let (input, out) = (&b.normed, &mut b.branch);
+                network(&mut self.device, dense, input, &mut b.gate, &mut b.up, out, next);
+            }
+            FeedForward::Moe(moe) => self.moe(moe, index, batch, next)?,
+        }
+        let b = &mut self.buffers;
+        if let Some(norm) = &layer.ff_post_norm {
+            self.device.norm_in_place(norm, &mut b.branch);
+        }
+        self.device.add(&mut b.x, &b.branch, layer.residual_scale);
+        Ok(())
+    }
+
+    fn moe(
+        &mut self,
+        moe: &Moe,
+        index: usize,
+        batch: &Batch<'_, '_, D::Cache>,
+        next: &[&Linear],
+    ) -> Result<(), EngineError> {
+        let (device, b, router) = (&mut self.device, &mut self.buffers, &moe.router);
+        let input = match &router.norm {
+            Some(norm) => {
+                device.norm(norm, &b.x, &mut b.shared_in);
+                &b.shared_in
+            }
+            None => &b.normed,
+        };
+        device.linear(input, &mut [(&router.projection, &mut b.narrow)]);
+        if router.logit_scale != 1.0 {
+            device.scale(&mut b.narrow, router.logit_scale);
+        }
+        device.route(router, moe.top_k, &b.narrow, &mut self.routes).map_err(|bad| {
+            let row = batch.keep.map_or(bad.row, |kept| kept[bad.row]);
+            let position = batch.rows[row].position;
+            EngineError::BadRouting { layer: index, position, expert: bad.expert }
+        })?;
+        let mut experts = self.routes.experts.clone();
+        experts.sort_unstable();
+        experts.dedup();
+        let lease = self.experts.make_resident(index, &experts)?;
+        device.moe(moe, &b.normed, &self.routes, &experts, &lease, &mut b.branch);
+        if let Some(norm) = &moe.post_norm {
+            device.norm_in_place(norm, &mut b.branch);
+        }
+        if let Some(shared) = &moe.shared {
+            self.shared_expert(shared, next);
+        }
+        Ok(())
+    }
+
+    /// Adds the shared expert's output to the branch.
+    fn shared_expert(&mut self, shared: &SharedExpert, next: &[&Linear]) {
+        let (device, b) = (&mut self.device, &mut self.buffers);
+        let input = match &shared.norm {
+            Some(norm) => {
+                device.norm(norm, &b.x, &mut b.shared_in);
+                &b.shared_in
+            }
+            None => &b.normed,
+        };
+        network(device, &shared.network, input, &mut b.gate, &mut b.up, &mut b.shared, next);
+        if let Some(gate) = &shared.gate {
+            device.linear(input, &mut [(gate, &mut b.narrow)]);
+            device.gate(&mut b.shared, &b.narrow);
+        }
+        if let Some(norm) = &shared.post_norm {
+            device.norm_in_place(norm, &mut b.shared);
+        }
+        device.add(&mut b.branch, &b.shared, 1.0);
+    }
+
+    /// Adds a layer's part of the side embedding to the stream.
+    pub(super) fn side_branch(&mut self, side: &SideBranch, index: usize) {
+        let (device, b) = (&mut self.device, &mut self.buffers);
+        device.linear(&b.x, &mut [(&side.gate, &mut b.gate)]);
+        device.glu_part(side.activation, &mut b.gate, &b.side, index);
+        device.linear(&b.gate, &mut [(&side.up, &mut b.branch)]);
+        device.norm_in_place(&side.norm, &mut b.branch);
+        device.add(&mut b.x, &b.branch, 1.0);
+    }
+}
+
+/// `out = down(activation(gate(x)) * up(x))`.
+fn network<D: Device>(
+    device: &mut D,
+    dense: &DenseFeedForward,
+    x: &D::Buffer,
+    gate: &mut D::Buffer,
+    up: &mut D::Buffer,
+    out: &mut D::Buffer,
+    next: &[&Linear],
+) {
+    device.expect(&[&dense.down]);
+    device.linear(x, &mut [(&dense.gate, gate), (&dense.up, up)]);
+    device.glu(dense.activation, gate, up);
+    device.expect(next);
+    device.linear(gate, &mut [(&dense.down, out)]);
+}

@@ -1,0 +1,191 @@
+//! The one forward pass: reads a [`ModelSpec`] and calls a [`Device`], for every family.
+//!
+//! Invariant: nothing here knows a family's name or a device's kind, and a row's logits don't depend on the other
+//! rows of its batch.
+
+mod feed_forward;
+mod mixer;
+
+use std::mem;
+
+use turbospark_experts::Residency;
+use turbospark_kernels::Routes;
+use turbospark_model::{FeedForward, Layer, Linear, Mixer, ModelSpec, SideEmbedding};
+
+use crate::EngineError;
+use crate::device::Device;
+
+/// One token at one place of one sequence: the unit of all work.
+///
+/// Rows of a sequence are neighbours in order of position, and follow directly on what its cache holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Row {
+    /// Token id.
+    pub token: u32,
+    /// Index in the batch's list of caches.
+    pub sequence: usize,
+    /// Position in the sequence, from 0.
+    pub position: usize,
+}
+
+/// Rows of logits computed at a time: what a large vocabulary takes stays small.
+const HEAD_ROWS: usize = 16;
+
+/// A device, where experts come from, and the activations that are kept from batch to batch.
+pub(crate) struct Forward<D: Device> {
+    device: D,
+    experts: Box<dyn Residency>,
+    buffers: Buffers<D::Buffer>,
+    routes: Routes,
+}
+
+/// Activations, each `[rows, width]`.
+#[derive(Default)]
+struct Buffers<B> {
+    /// The residual stream.
+    x: B,
+    /// What a branch reads.
+    normed: B,
+    /// What a branch adds to the stream.
+    branch: B,
+    q: B,
+    k: B,
+    v: B,
+    attended: B,
+    gate: B,
+    up: B,
+    /// Router logits, and other narrow outputs.
+    narrow: B,
+    /// The shared expert's input and output.
+    shared_in: B,
+    shared: B,
+    /// Every layer's side vectors.
+    side: B,
+    picked: B,
+    logits: B,
+}
+
+/// The rows that a layer works on.
+struct Batch<'a, 'c, C> {
+    rows: &'a [Row],
+    caches: &'a mut [&'c mut C],
+    /// In the last layer the rows whose logits are wanted, if not all are: past its cache only they matter.
+    keep: Option<&'a [usize]>,
+}
+
+impl<D: Device> Forward<D> {
+    pub(crate) fn new(device: D, experts: Box<dyn Residency>) -> Self {
+        Forward { device, experts, buffers: Buffers::default(), routes: Routes::default() }
+    }
+
+    /// Runs `rows` through all layers, appends to their caches and calls `sink(row, logits)` for each row of
+    /// `wanted`, which ascends.
+    ///
+    /// # Errors
+    /// A router whose logits are not numbers, experts that can't be had. The caches then hold part of the rows.
+    pub(crate) fn run(
+        &mut self,
+        spec: &ModelSpec,
+        rows: &[Row],
+        caches: &mut [&mut D::Cache],
+        wanted: &[usize],
+        sink: &mut dyn FnMut(usize, &mut [f32]),
+    ) -> Result<(), EngineError> {
+        self.device.begin(rows);
+        self.device.embed(&spec.embedding, spec.hidden, rows, &mut self.buffers.x);
+        if let Some(side) = &spec.side {
+            self.side_embedding(side, spec.layers.len(), rows);
+        }
+        for (index, layer) in spec.layers.iter().enumerate() {
+            let last = index + 1 == spec.layers.len() && wanted.len() < rows.len();
+            let mut batch = Batch { rows, caches: &mut *caches, keep: last.then_some(wanted) };
+            self.mixer(layer, index, &mut batch);
+            if last && wanted.is_empty() {
+                return Ok(());
+            }
+            let next = spec.layers.get(index + 1);
+            let next = next.map_or(vec![&spec.head.projection], first_of_mixer);
+            self.feed_forward(layer, index, &batch, &next)?;
+            if let Some(side) = &layer.side {
+                self.side_branch(side, index);
+            }
+            if let Some(scale) = layer.output_scale {
+                self.device.scale_by(&mut self.buffers.x, scale);
+            }
+        }
+        self.head(spec, wanted, sink);
+        Ok(())
+    }
+
+    fn head(&mut self, spec: &ModelSpec, wanted: &[usize], sink: &mut dyn FnMut(usize, &mut [f32])) {
+        let b = &mut self.buffers;
+        for (group, start) in wanted.chunks(HEAD_ROWS).zip((0..).step_by(HEAD_ROWS)) {
+            let at: Vec<usize> = (start..start + group.len()).collect();
+            self.device.pick(&b.x, &at, &mut b.picked);
+            self.device.norm(&spec.head.norm, &b.picked, &mut b.normed);
+            self.device.linear(&b.normed, &mut [(&spec.head.projection, &mut b.logits)]);
+            if spec.head.logit_scale != 1.0 {
+                self.device.scale(&mut b.logits, spec.head.logit_scale);
+            }
+            if let Some(cap) = spec.head.soft_cap {
+                self.device.soft_cap(cap, &mut b.logits);
+            }
+            let logits = self.device.read(&mut b.logits);
+            for (&row, logits) in group.iter().zip(logits.chunks_exact_mut(spec.n_vocab)) {
+                sink(row, logits);
+            }
+        }
+    }
+
+    /// Every layer's side vectors, from the tokens and the embedded rows.
+    fn side_embedding(&mut self, side: &SideEmbedding, n_layers: usize, rows: &[Row]) {
+        let b = &mut self.buffers;
+        self.device.embed(&side.embedding, n_layers * side.width, rows, &mut b.up);
+        self.device.linear(&b.x, &mut [(&side.projection, &mut b.side)]);
+        self.device.scale(&mut b.side, side.projection_scale);
+        self.device.norm_in_place(&side.norm, &mut b.side);
+        self.device.add(&mut b.side, &b.up, 1.0);
+        self.device.scale(&mut b.side, side.scale);
+    }
+
+    /// Narrows buffers to the rows of `wanted`.
+    fn keep(device: &mut D, picked: &mut D::Buffer, wanted: &[usize], buffers: &mut [&mut D::Buffer]) {
+        for buffer in buffers {
+            device.pick(buffer, wanted, picked);
+            mem::swap(*buffer, picked);
+        }
+    }
+}
+
+/// Floats of activations that a row takes, roughly: what a batch's size is chosen by.
+pub(crate) fn row_width(spec: &ModelSpec) -> usize {
+    let widest = |f: &dyn Fn(&Layer) -> usize| spec.layers.iter().map(f).max().unwrap_or_default();
+    let mixer = widest(&|l| match &l.mixer {
+        Mixer::Attention(a) => 2 * a.q.rows + 2 * a.n_kv_heads * (a.head_dim + a.v_dim),
+        Mixer::Latent(a) => 2 * a.n_heads * (2 * a.rank + a.rope_dim + a.nope_dim),
+        Mixer::Delta(d) => d.channels() + 3 * d.n_v_heads * d.v_dim,
+    });
+    let feed_forward = widest(&|l| match &l.feed_forward {
+        FeedForward::Dense(d) => 2 * d.width,
+        FeedForward::Moe(m) => m.top_k * (2 * m.width + spec.hidden) + m.n_experts,
+    });
+    let side = spec.side.as_ref().map_or(0, |s| 2 * s.width * spec.layers.len());
+    3 * spec.hidden + mixer + feed_forward + side
+}
+
+/// The weights that a layer reads first.
+fn first_of_mixer(layer: &Layer) -> Vec<&Linear> {
+    match &layer.mixer {
+        Mixer::Attention(a) => mixer::projections(a),
+        Mixer::Latent(a) => vec![&a.kv],
+        Mixer::Delta(d) => vec![&d.qkv, &d.z],
+    }
+}
+
+/// The weights that a feed-forward reads first, as far as they are known before it runs.
+fn first_of_feed_forward(feed_forward: &FeedForward) -> Vec<&Linear> {
+    match feed_forward {
+        FeedForward::Dense(d) => vec![&d.gate, &d.up],
+        FeedForward::Moe(m) => vec![&m.router.projection],
+    }
+}

@@ -1,0 +1,26 @@
+//! Why an expert can't be had.
+
+/// A request for experts that can't be met.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ExpertError {
+    /// A layer without routed experts, or an expert beyond the layer's.
+    #[error("layer {layer} has no expert {expert}")]
+    NoSuchExpert {
+        /// The layer.
+        layer: usize,
+        /// The expert.
+        expert: u32,
+    },
+
+    /// A tensor that is not made of so many experts of one size.
+    #[error("tensor `{name}` of {bytes} bytes can't be cut into {n_experts} experts of one size")]
+    UnevenTensor {
+        /// The tensor.
+        name: String,
+        /// Its bytes.
+        bytes: u64,
+        /// Experts it should hold.
+        n_experts: usize,
+    },
+}

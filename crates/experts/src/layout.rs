@@ -1,0 +1,50 @@
+//! Where each expert lies in the file: the tensors of each layer, cut into experts of one size.
+//!
+//! Invariant: every part of every expert lies within its tensor.
+
+use turbospark_format::Gguf;
+
+use crate::ExpertError;
+
+/// The routed experts of one layer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LayerExperts {
+    /// Experts, of which each tensor holds one part each, in order.
+    pub n_experts: usize,
+    /// Indices in `Gguf::tensors()`: three where gate, up and down are apart, two where the first two are fused.
+    pub tensors: Vec<usize>,
+}
+
+/// The routed experts of a model, layer by layer; `None` for layers without.
+#[derive(Debug, Clone)]
+pub struct ExpertLayout {
+    layers: Vec<Option<LayerExperts>>,
+}
+
+impl ExpertLayout {
+    /// # Errors
+    /// A tensor whose bytes are no whole number for each expert.
+    pub fn new(gguf: &Gguf, layers: Vec<Option<LayerExperts>>) -> Result<ExpertLayout, ExpertError> {
+        for layer in layers.iter().flatten() {
+            for &index in &layer.tensors {
+                let tensor = &gguf.tensors()[index];
+                if layer.n_experts == 0 || !tensor.bytes.is_multiple_of(layer.n_experts as u64) {
+                    return Err(ExpertError::UnevenTensor {
+                        name: tensor.name.clone(),
+                        bytes: tensor.bytes,
+                        n_experts: layer.n_experts,
+                    });
+                }
+            }
+        }
+        Ok(ExpertLayout { layers })
+    }
+
+    /// The experts of `layer`, if it has `expert` among them.
+    pub(crate) fn layer(&self, layer: usize, expert: u32) -> Result<&LayerExperts, ExpertError> {
+        match self.layers.get(layer) {
+            Some(Some(experts)) if (expert as usize) < experts.n_experts => Ok(experts),
+            _ => Err(ExpertError::NoSuchExpert { layer, expert }),
+        }
+    }
+}
