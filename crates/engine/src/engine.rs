@@ -5,15 +5,15 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use turbospark_experts::{ExpertLayout, LayerExperts, Mapped};
+use turbospark_experts::{ExpertLayout, LayerExperts, Mapped, Stats};
 use turbospark_format::Gguf;
 use turbospark_kernels::default_threads;
 use turbospark_model::{FeedForward, ModelSpec, Role};
 use turbospark_text::{Specials, Tokenizer};
 
 use crate::device::{CpuCache, CpuDevice};
-use crate::forward::{Forward, Row, row_width};
-use crate::{EngineError, KvKind, Session, tokenizer::TokenizerTask};
+use crate::forward::{Forward, Row, Watch, row_width};
+use crate::{CancelFlag, EngineError, KvKind, Session, tokenizer::TokenizerTask};
 
 /// Rows of a prompt that are fed at a time, where activations allow it.
 const PREFILL_CHUNK: usize = 512;
@@ -208,6 +208,11 @@ impl Engine {
         CpuCache::bytes_for(self.spec(), self.shared.kv, positions, self.shared.chunk)
     }
 
+    /// What the reads of experts and their hits came to since the engine was opened.
+    pub fn expert_stats(&self) -> Stats {
+        self.shared.forward.lock().unwrap_or_else(PoisonError::into_inner).expert_stats()
+    }
+
     /// The file's tokenizer.
     ///
     /// # Errors
@@ -244,6 +249,21 @@ impl Engine {
     pub fn forward(
         &self,
         parts: &mut [Part<'_>],
+        sink: impl FnMut(usize, usize, &mut [f32]),
+    ) -> Result<(), EngineError> {
+        self.forward_watched(parts, &CancelFlag::new(), &mut |_| {}, sink)
+    }
+
+    /// As [`Engine::forward`]; ends with [`EngineError::Cancelled`] soon after the flag is raised, and tells `layers_done` how many
+    /// layers are done.
+    ///
+    /// # Errors
+    /// As [`Engine::forward`]. After a cancelled pass the sequences are as after any other error.
+    pub fn forward_watched(
+        &self,
+        parts: &mut [Part<'_>],
+        cancel: &CancelFlag,
+        layers_done: &mut dyn FnMut(usize),
         mut sink: impl FnMut(usize, usize, &mut [f32]),
     ) -> Result<(), EngineError> {
         if parts.is_empty() {
@@ -270,10 +290,12 @@ impl Engine {
         }
         let mut caches: Vec<&mut CpuCache> = parts.iter_mut().map(|p| &mut p.sequence.cache).collect();
         let mut forward = self.shared.forward.lock().unwrap_or_else(PoisonError::into_inner);
-        let result = forward.run(self.spec(), &rows, &mut caches, &wanted, &mut |row, logits| {
+        let mut watch = Watch { cancelled: &|| cancel.is_cancelled(), layers_done };
+        let mut to_part = |row: usize, logits: &mut [f32]| {
             let part = rows[row].sequence;
             sink(part, row - starts[part], logits);
-        });
+        };
+        let result = forward.run(self.spec(), &rows, &mut caches, &wanted, &mut watch, &mut to_part);
         for Part { sequence, tokens, .. } in parts {
             match result {
                 Ok(()) => sequence.len += tokens.len(),

@@ -174,7 +174,7 @@ impl<'s> Generation<'s> {
     /// The next token: feeds the one before it and samples.
     fn sample(&mut self) -> Result<u32, EngineError> {
         if let Some(token) = self.unfed.take() {
-            self.state.feed(self.engine, &[token], &CancelFlag::new(), &PromptProgress::default())?;
+            self.state.feed(self.engine, &[token], &self.cancel, &PromptProgress::default())?;
         }
         let token = self.sampler.sample(&mut self.state.logits)?;
         self.unfed = Some(token);
@@ -186,7 +186,12 @@ impl<'s> Generation<'s> {
             return Ok(self.finish(FinishReason::Cancelled, None, String::new()));
         }
         let step = Instant::now();
-        let token = self.sample()?;
+        let token = match self.sample() {
+            Err(EngineError::Cancelled { .. }) => {
+                return Ok(self.finish(FinishReason::Cancelled, None, String::new()));
+            }
+            token => token?,
+        };
         self.stats.decode_tokens += 1;
         if self.stats.decode_tokens == 1 {
             self.stats.time_to_first_token = self.started.elapsed();

@@ -60,21 +60,29 @@ impl<D: Device> Forward<D> {
         experts.sort_unstable();
         experts.dedup();
         self.experts.request(index, &experts)?;
+        if let Some((layer, experts)) = batch.ahead {
+            self.hint(layer, experts);
+        }
+        // While the experts that are missing are read.
+        if let Some(shared) = &moe.shared {
+            self.shared_expert(shared, next);
+        }
+        let (device, b) = (&mut self.device, &mut self.buffers);
         device.moe_begin(moe, &self.routes, &experts);
-        while let Some(wave) = self.experts.next(&|| false)? {
+        while let Some(wave) = self.experts.next(batch.cancelled)? {
             device.moe_wave(moe, &b.normed, &experts, &wave);
         }
         device.moe_end(moe, &self.routes, &mut b.branch);
         if let Some(norm) = &moe.post_norm {
             device.norm_in_place(norm, &mut b.branch);
         }
-        if let Some(shared) = &moe.shared {
-            self.shared_expert(shared, next);
+        if moe.shared.is_some() {
+            device.add(&mut b.branch, &b.shared, 1.0);
         }
         Ok(())
     }
 
-    /// Adds the shared expert's output to the branch.
+    /// The shared expert's output.
     fn shared_expert(&mut self, shared: &SharedExpert, next: &[&Linear]) {
         let (device, b) = (&mut self.device, &mut self.buffers);
         let input = match &shared.norm {
@@ -92,7 +100,6 @@ impl<D: Device> Forward<D> {
         if let Some(norm) = &shared.post_norm {
             device.norm_in_place(norm, &mut b.shared);
         }
-        device.add(&mut b.branch, &b.shared, 1.0);
     }
 
     /// Adds a layer's part of the side embedding to the stream.
