@@ -5,7 +5,9 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use turbospark_experts::{ExpertLayout, LayerExperts, Mapped, Stats};
+use turbospark_experts::policy::{CacheShape, PolicyKind};
+use turbospark_experts::read::{Files, choose};
+use turbospark_experts::{CacheCore, ExpertLayout, IoMode, LayerExperts, Mapped, Residency, Slots, Stats, Streamed};
 use turbospark_format::Gguf;
 use turbospark_kernels::default_threads;
 use turbospark_model::{FeedForward, ModelSpec, Role};
@@ -33,6 +35,10 @@ pub struct EngineOptions {
     pub kv: KvKind,
     /// Prompt rows fed at a time; default: 512, fewer for very wide models.
     pub prefill_chunk: Option<usize>,
+    /// Bytes that the whole process may take. Experts that don't fit are read from the file when a layer needs them.
+    pub memory: Option<u64>,
+    /// How they are read.
+    pub io: IoMode,
 }
 
 /// An opened model. Clones share it.
@@ -150,8 +156,9 @@ impl Engine {
         tokenizer: TokenizerTask,
         options: EngineOptions,
     ) -> Result<Engine, EngineError> {
+        let streamed = options.memory.is_some();
         for (tensor, role) in gguf.tensors().iter().zip(&spec.roles) {
-            if *role != Role::Unused {
+            if *role != Role::Unused && !(streamed && *role == Role::Expert) {
                 gguf.prefetch(tensor);
             }
         }
@@ -164,7 +171,7 @@ impl Engine {
         let device = CpuDevice::new(gguf.clone(), &spec, options.threads.unwrap_or_else(default_threads))?;
         let layout =
             ExpertLayout::new(&gguf, spec.layers.iter().map(|l| experts_of(&l.feed_forward)).collect())?;
-        let experts = Box::new(Mapped::new(gguf.clone(), layout));
+        let experts = residency(&gguf, layout, &options)?;
         let shared = Shared {
             gguf,
             spec,
@@ -355,4 +362,29 @@ fn experts_of(feed_forward: &FeedForward) -> Option<LayerExperts> {
             tensors: moe.tensors().iter().map(|t| t.index).collect(),
         }),
     }
+}
+
+fn residency(
+    gguf: &Arc<Gguf>,
+    layout: ExpertLayout,
+    options: &EngineOptions,
+) -> Result<Box<dyn Residency>, EngineError> {
+    let Some(memory) = options.memory else { return Ok(Box::new(Mapped::new(gguf.clone(), layout))) };
+    let slot = layout.slot_bytes(gguf);
+    let ahead = (128 << 20) / slot;
+    let cached = (memory as usize / slot).max(8);
+    let slots = Slots::new(cached + ahead, slot)?;
+    let files = Files::open(gguf.paths(), options.io)?;
+    let n = layout.layers().iter().flatten().map(|l| l.n_experts).max().unwrap_or(0);
+    let mut segments = Vec::new();
+    for (i, layer) in layout.layers().iter().enumerate() {
+        for e in 0..layer.as_ref().map_or(0, |l| l.n_experts) {
+            segments.extend(layout.segments(gguf, i, e as u32)?);
+        }
+    }
+    let (reader, choice) = choose(&files, &slots, &segments)?;
+    eprintln!("{}", choice.text);
+    let shape = CacheShape { layers: layout.layers().len(), experts: n, slots: cached };
+    let core = CacheCore::new(shape, 16, PolicyKind::default().build(shape));
+    Ok(Box::new(Streamed::new(gguf.clone(), layout, slots, reader, core)))
 }

@@ -5,6 +5,7 @@
 use turbospark_format::Gguf;
 
 use crate::ExpertError;
+use crate::read::{Segment, Window};
 
 /// The routed experts of one layer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,17 +14,6 @@ pub struct LayerExperts {
     pub n_experts: usize,
     /// Indices in `Gguf::tensors()`: three where gate, up and down are apart, two where the first two are fused.
     pub tensors: Vec<usize>,
-}
-
-/// Bytes of one part of an expert.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Segment {
-    /// Index in `Gguf::paths()`.
-    pub file: usize,
-    /// First byte, from the start of the file.
-    pub offset: u64,
-    /// Bytes.
-    pub len: usize,
 }
 
 /// The routed experts of a model, layer by layer; `None` for layers without.
@@ -63,6 +53,17 @@ impl ExpertLayout {
             Segment { file: tensor.shard, offset: tensor.offset + u64::from(expert) * len, len: len as usize }
         };
         Ok(experts.tensors.iter().map(segment).collect())
+    }
+
+    /// Bytes that the largest expert takes in a slot, with what is read around its parts.
+    pub fn slot_bytes(&self, gguf: &Gguf) -> usize {
+        let layers = self.layers.iter().enumerate().filter_map(|(i, l)| Some((i, l.as_ref()?)));
+        let experts = layers.flat_map(|(i, l)| (0..l.n_experts as u32).map(move |e| (i, e)));
+        let bytes = experts.filter_map(|(layer, expert)| {
+            let segments = self.segments(gguf, layer, expert).ok()?;
+            Some(segments.iter().map(|s| Window::of(s.offset, s.len).len).sum())
+        });
+        bytes.max().unwrap_or_default()
     }
 
     /// The layers' experts, in order.

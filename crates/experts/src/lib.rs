@@ -2,24 +2,34 @@
 //!
 //! The forward pass knows one seam, [`Residency`]: it asks for the experts that a layer's rows were routed to and computes
 //! with each [`Wave`] of them as it gets usable. Where the bytes came from, and in which order, can't change a result.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod error;
 mod layout;
 mod mapped;
+pub mod policy;
+pub mod read;
+mod routes;
+mod slots;
+mod streamed;
 
 pub use error::ExpertError;
-pub use layout::{ExpertLayout, LayerExperts, Segment};
+pub use layout::{ExpertLayout, LayerExperts};
 pub use mapped::Mapped;
+pub use policy::CacheCore;
+pub use read::{IoMode, ReadError};
+pub use routes::{Key, Phase, RouteBatch, RouteSink};
+pub use slots::{Leased, SlotState, Slots};
+pub use streamed::Streamed;
 
 /// What gives a layer's experts to the forward pass.
 pub trait Residency: Send {
-    /// Asks for `experts` of `layer`, which ascend. Reads of those that are not there start at once. What an earlier request
+    /// Asks for the experts of `batch`. Reads of those that are not there start at once. What an earlier request
     /// has not given yet is dropped.
     ///
     /// # Errors
     /// An expert that the layer has not; bytes that can't be read.
-    fn request(&mut self, layer: usize, experts: &[u32]) -> Result<(), ExpertError>;
+    fn request(&mut self, batch: &RouteBatch<'_>) -> Result<(), ExpertError>;
 
     /// Blocks until more of the requested experts can be used and gives all that can; `None` when all have been given. The wave
     /// before is done with: its bytes may leave.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use turbospark_format::Gguf;
 
-use crate::{ExpertError, ExpertLayout, Residency, Stats, Wave};
+use crate::{ExpertError, ExpertLayout, Residency, RouteBatch, Stats, Wave};
 
 /// Experts where the file's mapping has them.
 pub struct Mapped {
@@ -23,12 +23,13 @@ impl Mapped {
 }
 
 impl Residency for Mapped {
-    fn request(&mut self, layer: usize, experts: &[u32]) -> Result<(), ExpertError> {
-        for &expert in experts {
+    fn request(&mut self, batch: &RouteBatch<'_>) -> Result<(), ExpertError> {
+        let layer = batch.layer as usize;
+        for &expert in batch.experts {
             self.layout.layer(layer, expert)?;
         }
-        self.requests += experts.len() as u64;
-        self.asked = Some((layer, experts.to_vec()));
+        self.requests += batch.experts.len() as u64;
+        self.asked = Some((layer, batch.experts.to_vec()));
         Ok(())
     }
 
@@ -71,6 +72,11 @@ mod tests {
         Arc::new(Gguf::from_bytes(bytes).unwrap())
     }
 
+    fn batch(layer: u32, experts: &[u32]) -> RouteBatch<'_> {
+        const ONES: [u32; 8] = [1; 8];
+        RouteBatch { phase: crate::Phase::Decode, layer, n_rows: 1, experts, rows: &ONES[..experts.len()] }
+    }
+
     fn layout(gguf: &Gguf, n_experts: usize) -> Result<ExpertLayout, ExpertError> {
         ExpertLayout::new(gguf, vec![None, Some(LayerExperts { n_experts, tensors: vec![0, 1] })])
     }
@@ -79,7 +85,7 @@ mod tests {
     fn a_wave_has_each_experts_own_bytes_in_the_order_asked() {
         let gguf = file();
         let mut mapped = Mapped::new(gguf.clone(), layout(&gguf, 3).unwrap());
-        mapped.request(1, &[0, 2]).unwrap();
+        mapped.request(&batch(1, &[0, 2])).unwrap();
         let wave = mapped.next(&|| false).unwrap().unwrap();
         assert_eq!(wave.indices(), [0, 1]);
         assert_eq!((wave.part(0, 0)[0], wave.part(1, 0)[0], wave.part(1, 1)[0]), (0, 64, 164));
@@ -93,7 +99,7 @@ mod tests {
         let gguf = file();
         let mut mapped = Mapped::new(gguf.clone(), layout(&gguf, 3).unwrap());
         for (layer, expert) in [(0, 0), (1, 3), (2, 0)] {
-            let error = mapped.request(layer, &[expert]).unwrap_err().to_string();
+            let error = mapped.request(&batch(layer, &[expert])).unwrap_err().to_string();
             assert_eq!(error, format!("layer {layer} has no expert {expert}"));
         }
         assert!(matches!(layout(&gguf, 5), Err(ExpertError::UnevenTensor { .. })));

@@ -1,5 +1,6 @@
 //! A layer's feed-forward: dense networks, routed and shared experts, and the side branch.
 
+use turbospark_experts::{Phase, RouteBatch};
 use turbospark_model::{DenseFeedForward, FeedForward, Layer, Linear, Moe, SharedExpert, SideBranch};
 
 use super::{Batch, Forward};
@@ -56,10 +57,15 @@ impl<D: Device> Forward<D> {
             let position = batch.rows[row].position;
             EngineError::BadRouting { layer: index, position, expert: bad.expert }
         })?;
-        let mut experts = self.routes.experts.clone();
-        experts.sort_unstable();
-        experts.dedup();
-        self.experts.request(index, &experts)?;
+        let (experts, rows) = distinct(&self.routes.experts);
+        let routed = RouteBatch {
+            phase: if batch.rows.len() > 1 { Phase::Prefill } else { Phase::Decode },
+            layer: index as u32,
+            n_rows: (self.routes.experts.len() / moe.top_k) as u32,
+            experts: &experts,
+            rows: &rows,
+        };
+        self.experts.request(&routed)?;
         if let Some((layer, experts)) = batch.ahead {
             self.hint(layer, experts);
         }
@@ -128,4 +134,11 @@ fn network<D: Device>(
     device.glu(dense.activation, gate, up);
     device.expect(next);
     device.linear(gate, &mut [(&dense.down, out)]);
+}
+
+/// The distinct numbers of `chosen`, ascending, and how often each is there.
+fn distinct(chosen: &[u32]) -> (Vec<u32>, Vec<u32>) {
+    let mut sorted = chosen.to_vec();
+    sorted.sort_unstable();
+    sorted.chunk_by(|a, b| a == b).map(|same| (same[0], same.len() as u32)).unzip()
 }
