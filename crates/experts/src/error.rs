@@ -23,4 +23,19 @@ pub enum ExpertError {
         /// Experts it should hold.
         n_experts: usize,
     },
+
+    /// Memory for slots that the system does not give.
+    #[error("no memory for {slots} slots of {slot_bytes} bytes: {source}")]
+    NoMemory {
+        /// Slots asked for.
+        slots: usize,
+        /// Bytes of each.
+        slot_bytes: usize,
+        /// What the system said.
+        source: std::io::Error,
+    },
+
+    /// Bytes of an expert that can't be read.
+    #[error(transparent)]
+    Read(#[from] crate::ReadError),
 }

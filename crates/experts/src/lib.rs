@@ -2,15 +2,19 @@
 //!
 //! The forward pass knows one seam, [`Residency`]: it asks for the experts that a layer's rows were routed to and computes
 //! from the [`Lease`] it gets. Where the bytes came from can't change a result.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod error;
 mod layout;
 mod mapped;
+pub mod read;
+mod slots;
 
 pub use error::ExpertError;
 pub use layout::{ExpertLayout, LayerExperts};
 pub use mapped::Mapped;
+pub use read::ReadError;
+pub use slots::{Leased, SlotState, Slots};
 
 /// What gives a layer's experts to the forward pass.
 pub trait Residency: Send {
