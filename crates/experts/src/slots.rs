@@ -66,7 +66,9 @@ impl Slots {
         let slot_bytes = slot_bytes.checked_next_multiple_of(BLOCK).ok_or_else(out_of_memory)?;
         let bytes = n.checked_mul(slot_bytes).ok_or_else(out_of_memory)?;
         let mut memory = MmapMut::map_anon(bytes.max(BLOCK)).map_err(refused)?;
-        // Direct reads pin each page they write to; large pages are fewer. A kernel without them reads as well.
+        // A direct read is a request of so many runs of memory, and disks bound the runs of a request: small pages make small
+        // requests, and halved the rate (docs/findings.md, "the memory that is read into"). A kernel without large pages
+        // reads as well.
         #[cfg(target_os = "linux")]
         let _ = memory.advise(memmap2::Advice::HugePage);
         let base = NonNull::new(memory.as_mut_ptr()).ok_or_else(out_of_memory)?;
@@ -113,12 +115,6 @@ impl Slots {
         });
         assert!(lent.is_ok(), "slot {slot} has nothing to lend: {:?}", self.state(slot));
         Leased { slots: Arc::clone(self), slot }
-    }
-
-    /// Where the memory of slot 0 begins; the others follow.
-    #[cfg(target_os = "linux")]
-    pub(crate) fn base(&self) -> *mut u8 {
-        self.base.as_ptr()
     }
 
     /// Takes `slot` to read into it.

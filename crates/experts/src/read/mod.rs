@@ -146,7 +146,7 @@ impl Method {
                 None
             }
             #[cfg(target_os = "linux")]
-            Engine::Uring(depth) => Some(Box::new(uring::start(&queue, slots, depth, uring::Pinning::Each)?)),
+            Engine::Uring(depth) => Some(Box::new(uring::start(&queue, depth)?)),
             #[cfg(not(target_os = "linux"))]
             Engine::Uring(_) => {
                 let reason = "only Linux has it".to_owned();

@@ -38,12 +38,6 @@ impl Piece {
         let room = self.room - self.got;
         (self.job.slots[self.slot].place(self.at + self.got, room), self.offset + self.got as u64, room)
     }
-
-    /// The slot's index in the pool.
-    #[cfg(target_os = "linux")]
-    pub(super) fn slot(&self) -> usize {
-        self.job.slots[self.slot].slot()
-    }
 }
 
 /// What was submitted under one id.

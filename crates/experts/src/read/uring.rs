@@ -1,6 +1,8 @@
 //! Reading by io_uring: one thread keeps so many reads at once in flight.
 //!
-//! The ring has a thread of its own so that reads go on while the caller computes.
+//! The ring has a thread of its own so that reads go on while the caller computes. The pool is not registered with the ring:
+//! that would take and pin all of it at once, which most users' limits forbid, for a few percent (docs/findings.md, "the
+//! memory that is read into").
 //!
 //! Invariant: a piece leaves [`Flying`] only when its completion has come. Should the thread fail before, what is in
 //! flight is leaked with its memory, for the kernel still writes there.
@@ -17,7 +19,6 @@ use rustix::event::{EventfdFlags, eventfd};
 use super::ReadError;
 use super::queue::{Piece, Queue};
 use super::threads::{advance, again};
-use crate::slots::Slots;
 
 /// Most reads at once.
 const MAX_DEPTH: usize = 256;
@@ -25,25 +26,8 @@ const MAX_DEPTH: usize = 256;
 const BELL: u64 = u64::MAX;
 /// `POLLIN`.
 const READABLE: u32 = 1;
-/// The kernel takes buffers of at most this size.
-const MAX_BUFFER: usize = 1 << 30;
-
-/// Whether the pool is registered with the ring, which pins all of it at once.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Pinning {
-    /// All of the pool, where the limits on locked memory allow it.
-    Pool,
-    /// Each read pins what it writes to.
-    Each,
-}
-
 /// Starts the ring's thread on `queue`; the result is called when the queue has new work.
-pub(super) fn start(
-    queue: &Arc<Queue>,
-    slots: &Slots,
-    depth: usize,
-    pinning: Pinning,
-) -> Result<impl Fn() + Send + use<>, ReadError> {
+pub(super) fn start(queue: &Arc<Queue>, depth: usize) -> Result<impl Fn() + Send + use<>, ReadError> {
     let refused = |error: io::Error| ReadError::Unavailable { what: "io_uring", reason: error.to_string() };
     let depth = depth.clamp(1, MAX_DEPTH);
     let ring = ring(depth).map_err(refused)?;
@@ -51,12 +35,8 @@ pub(super) fn start(
         Arc::new(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC).map_err(|e| refused(e.into()))?);
     let fds = queue.files.handles();
     let fixed_files = ring.submitter().register_files(&fds).is_ok();
-    let slots_per_buffer = match pinning {
-        Pinning::Pool => register(&ring, slots),
-        Pinning::Each => None,
-    };
     let flying = Flying { pieces: (0..depth).map(|_| None).collect(), free: (0..depth).collect() };
-    let driver = Driver { ring, flying, fds, fixed_files, slots_per_buffer, bell: Arc::clone(&bell) };
+    let driver = Driver { ring, flying, fds, fixed_files, bell: Arc::clone(&bell) };
     let of_thread = Arc::clone(queue);
     thread::Builder::new()
         .name("read-ring".to_owned())
@@ -82,24 +62,6 @@ fn ring(depth: usize) -> io::Result<IoUring> {
     }
 }
 
-/// Registers the pool as few large buffers: how many slots each has, if the kernel took them.
-fn register(ring: &IoUring, slots: &Slots) -> Option<usize> {
-    let per_buffer = MAX_BUFFER / slots.slot_bytes();
-    if per_buffer == 0 || slots.is_empty() {
-        return None;
-    }
-    let buffers: Vec<libc::iovec> = (0..slots.len())
-        .step_by(per_buffer)
-        .map(|first| {
-            let n = per_buffer.min(slots.len() - first);
-            let from = slots.base().wrapping_add(first * slots.slot_bytes());
-            libc::iovec { iov_base: from.cast(), iov_len: n * slots.slot_bytes() }
-        })
-        .collect();
-    // SAFETY: the buffers are the pool's memory. The kernel writes to them only by reads of pieces, which hold the pool.
-    unsafe { ring.submitter().register_buffers(&buffers) }.ok().map(|()| per_buffer)
-}
-
 /// Pieces whose reads the kernel has.
 struct Flying {
     pieces: Vec<Option<Piece>>,
@@ -123,7 +85,6 @@ struct Driver {
     flying: Flying,
     fds: Vec<RawFd>,
     fixed_files: bool,
-    slots_per_buffer: Option<usize>,
     bell: Arc<OwnedFd>,
 }
 
@@ -185,19 +146,12 @@ impl Driver {
     fn push(&mut self, piece: &Piece, at: usize) {
         let (place, offset, room) = piece.rest();
         let room = room as u32;
-        let plain = types::Fd(self.fds[piece.file]);
-        let index = types::Fixed(piece.file as u32);
-        let buffer = |per: usize| (piece.slot() / per) as u16;
-        let read = match (self.slots_per_buffer, self.fixed_files) {
-            (Some(per), true) => {
-                opcode::ReadFixed::new(index, place, room, buffer(per)).offset(offset).build()
-            }
-            (Some(per), false) => {
-                opcode::ReadFixed::new(plain, place, room, buffer(per)).offset(offset).build()
-            }
-            (None, true) => opcode::Read::new(index, place, room).offset(offset).build(),
-            (None, false) => opcode::Read::new(plain, place, room).offset(offset).build(),
+        let read = if self.fixed_files {
+            opcode::Read::new(types::Fixed(piece.file as u32), place, room)
+        } else {
+            opcode::Read::new(types::Fd(self.fds[piece.file]), place, room)
         };
+        let read = read.offset(offset).build();
         self.enqueue(&read.user_data(at as u64));
     }
 
