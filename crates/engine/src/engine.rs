@@ -5,9 +5,8 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use turbospark_experts::policy::{CacheShape, PolicyKind};
 use turbospark_experts::read::{Files, choose};
-use turbospark_experts::{CacheCore, ExpertLayout, IoMode, LayerExperts, Mapped, Residency, Slots, Stats, Streamed};
+use turbospark_experts::{CacheCore, CacheShape, PolicyKind, WINDOW, ExpertLayout, IoMode, LayerExperts, Mapped, Residency, Slots, Stats, Streamed};
 use turbospark_format::Gguf;
 use turbospark_kernels::default_threads;
 use turbospark_model::{FeedForward, ModelSpec, Role};
@@ -385,6 +384,6 @@ fn residency(
     let (reader, choice) = choose(&files, &slots, &segments)?;
     eprintln!("{}", choice.text);
     let shape = CacheShape { layers: layout.layers().len(), experts: n, slots: cached };
-    let core = CacheCore::new(shape, 16, PolicyKind::default().build(shape));
+    let core = CacheCore::new(shape, WINDOW, PolicyKind::default().build(shape));
     Ok(Box::new(Streamed::new(gguf.clone(), layout, slots, reader, core)))
 }

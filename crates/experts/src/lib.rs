@@ -7,16 +7,17 @@
 mod error;
 mod layout;
 mod mapped;
-pub mod policy;
+mod policy;
 pub mod read;
 mod routes;
 mod slots;
 mod streamed;
+pub mod trace;
 
 pub use error::ExpertError;
 pub use layout::{ExpertLayout, LayerExperts};
 pub use mapped::Mapped;
-pub use policy::CacheCore;
+pub use policy::{CacheCore, CacheShape, Counts, Policy, PolicyKind, UnknownPolicy, WINDOW};
 pub use read::{IoMode, ReadError};
 pub use routes::{Key, Phase, RouteBatch, RouteSink};
 pub use slots::{Leased, SlotState, Slots};
