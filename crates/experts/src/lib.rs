@@ -7,10 +7,15 @@
 mod error;
 mod layout;
 mod mapped;
+mod policy;
+mod routes;
+pub mod trace;
 
 pub use error::ExpertError;
 pub use layout::{ExpertLayout, LayerExperts};
 pub use mapped::Mapped;
+pub use policy::{CacheCore, CacheShape, Counts, Policy, PolicyKind, UnknownPolicy, WINDOW};
+pub use routes::{Key, Phase, RouteBatch, RouteSink};
 
 /// What gives a layer's experts to the forward pass.
 pub trait Residency: Send {
