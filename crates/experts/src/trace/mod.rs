@@ -1,0 +1,17 @@
+//! Traces of routing: recorded, read, made up, and replayed through a cache.
+
+mod belady;
+mod error;
+mod generate;
+mod reader;
+mod recorder;
+mod replay;
+mod wire;
+
+pub use error::TraceError;
+#[cfg(test)]
+pub(crate) use generate::SplitMix64;
+pub use generate::{MadeUp, generate};
+pub use reader::{Trace, TraceHeader, TraceLayer};
+pub use recorder::Recorder;
+pub use replay::{Replayed, ReplayResult, replay, replay_optimal};
