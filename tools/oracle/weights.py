@@ -74,6 +74,9 @@ def sample(name, tensor, seed, model_type, embed_std):
         return embed_std * normal
     if "conv1d" in name:
         return 0.6 * normal
+    if name.endswith("router.proj.weight"):
+        # Gemma 4 divides the router's input by the root of its width.
+        return 1.5 * GAIN * normal
     fan_in = tensor.shape[-1]
     if tensor.dim() == 3 and model_type in INPUT_FIRST:
         fan_in = tensor.shape[1]
@@ -114,3 +117,28 @@ def last_norm(model):
     names = [name for name in names if "visual" not in name]
     assert len(names) == 1, names
     return names[0]
+
+
+# How a checkpoint names the block that predicts one token further: its layer, what joins it to the trunk, and the
+# configuration's count of such blocks.
+PREDICTION = {
+    "mtp": {
+        "layer": "mtp.layers.0.", "joint": "mtp.fc.weight", "key": "mtp_num_hidden_layers",
+        "norms": ["mtp.pre_fc_norm_embedding.weight", "mtp.pre_fc_norm_hidden.weight", "mtp.norm.weight"],
+    },
+    "layer": {
+        "layer": "model.layers.{n}.", "joint": "model.layers.{n}.eh_proj.weight", "key": "num_nextn_predict_layers",
+        "norms": [f"model.layers.{{n}}.{norm}.weight" for norm in ("enorm", "hnorm", "shared_head.norm")],
+    },
+}
+
+
+def prediction_block(style, saved, config, seed):
+    """Tensors of the block that predicts one token further, shaped as the last attention layer of `saved`."""
+    names, count, hidden = PREDICTION[style], config["num_hidden_layers"], config["hidden_size"]
+    kinds = config.get("layer_types") or ["full_attention"] * count
+    head = f"model.layers.{max(at for at, kind in enumerate(kinds) if kind == 'full_attention')}."
+    shapes = {names["layer"] + name.removeprefix(head): tensor for name, tensor in saved.items() if name.startswith(head)}
+    shapes |= {norm: torch.zeros(hidden) for norm in names["norms"]} | {names["joint"]: torch.zeros(hidden, 2 * hidden)}
+    shapes = {name.format(n=count): tensor for name, tensor in shapes.items()}
+    return {name: sample(name, tensor, seed, config["model_type"], EMBED_STD) for name, tensor in shapes.items()}
