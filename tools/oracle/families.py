@@ -163,7 +163,7 @@ FAMILIES = {
         "class": "DeepseekV3ForCausalLM", "tokenizer": "gpt2:deepseek-v3",
         "config": {
             **sizes(195, 40, 2, 3, 3, 34), "moe_intermediate_size": 8, "kv_lora_rank": 24, "q_lora_rank": 20,
-            "qk_nope_head_dim": 12, "qk_rope_head_dim": 8, "v_head_dim": 20, "n_routed_experts": 9, "n_shared_experts": 1,
+            "qk_nope_head_dim": 12, "qk_rope_head_dim": 8, "v_head_dim": 16, "n_routed_experts": 9, "n_shared_experts": 1,
             "num_experts_per_tok": 2, "first_k_dense_replace": 1, "n_group": 3, "topk_group": 1, "norm_topk_prob": True,
             "routed_scaling_factor": 1.5, "rms_norm_eps": 1e-6, "num_nextn_predict_layers": 0, "scoring_func": "sigmoid",
             "rope_parameters": rope(

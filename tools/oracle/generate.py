@@ -29,9 +29,9 @@ def find(name, family, tries=400):
     """A model whose choices are clear: experts by `MIN_GAP`, greedy tokens by `MIN_MARGIN`."""
     model = weights.build(family)
     text = getattr(model.config, "text_config", model.config)
-    start = zlib.crc32(name.encode()) % 100_000
-    for seed in range(start, start + tries):
-        weights.randomise(model, seed, family.get("embed", weights.EMBED_STD))
+    first, start = zlib.crc32(name.encode()) % 100_000, weights.centres(model)
+    for seed in range(first, first + tries):
+        weights.randomise(model, start, seed, family.get("embed", weights.EMBED_STD))
         found = reference.evaluate(model, text.vocab_size, seed, MIN_GAP)
         if found is None:
             continue

@@ -50,8 +50,13 @@ def persistent_buffers(model):
     return {name: buffer for name, buffer in model.named_buffers() if name in keys}
 
 
-def sample(name, tensor, seed, model_type, embed_std):
-    """New values for one tensor."""
+def centres(model):
+    """What the vectors of a new model start at, by name; to be asked before it is filled."""
+    return {name: 1.0 for name, tensor in stored(model) if tensor.dim() < 2 and torch.all(tensor == 1.0)}
+
+
+def sample(name, tensor, seed, model_type, embed_std=EMBED_STD, centre=0.0):
+    """New values for one tensor; those of a vector lie around `centre`."""
     generator = torch.Generator().manual_seed((seed << 32) ^ zlib.crc32(name.encode()))
     normal = torch.randn(tensor.shape, generator=generator)
     leaf = name.rpartition(".")[2]
@@ -68,7 +73,6 @@ def sample(name, tensor, seed, model_type, embed_std):
     if leaf == "dt_bias":
         return 0.5 * normal
     if tensor.dim() < 2:
-        centre = 1.0 if torch.all(tensor == 1.0) else 0.0
         return centre + 0.25 * normal
     if "embed" in name:
         return embed_std * normal
@@ -84,29 +88,30 @@ def sample(name, tensor, seed, model_type, embed_std):
 
 
 @torch.no_grad()
-def randomise(model, seed, embed_std=EMBED_STD):
-    """Fills `model` from `seed`."""
+def randomise(model, start, seed, embed_std=EMBED_STD):
+    """Fills `model`, whose `centres` were `start`, from `seed`."""
     for name, tensor in stored(model):
-        tensor.copy_(sample(name, tensor, seed, model.config.model_type, embed_std))
-    scale_logits(model, seed)
+        tensor.copy_(sample(name, tensor, seed, model.config.model_type, embed_std, start.get(name, 0.0)))
+    scale_logits(model, start, seed)
 
 
 @torch.no_grad()
-def scale_logits(model, seed):
+def scale_logits(model, start, seed):
     """Scales the head, or where it is tied the last norm, until logits spread as wanted."""
     generator = torch.Generator().manual_seed(seed)
     text = getattr(model.config, "text_config", model.config)
     ids = torch.randint(3, text.vocab_size, (1, 64), generator=generator)
     embedding, head = model.get_input_embeddings().weight, model.get_output_embeddings().weight
     tied = embedding.data_ptr() == head.data_ptr()
-    norm = dict(model.named_parameters())[last_norm(model)]
-    centred = float(norm.mean()) < 0.5
+    name = last_norm(model)
+    norm = dict(model.named_parameters())[name]
+    shifted = name not in start
     # A soft cap makes the scale nonlinear, so go in steps.
     for _ in range(6):
         factor = LOGIT_STD / float(model(ids).logits.std())
         if not tied:
             head.mul_(factor)
-        elif centred:
+        elif shifted:
             norm.copy_((norm + 1.0) * factor - 1.0)
         else:
             norm.mul_(factor)
@@ -141,4 +146,4 @@ def prediction_block(style, saved, config, seed):
     shapes = {names["layer"] + name.removeprefix(head): tensor for name, tensor in saved.items() if name.startswith(head)}
     shapes |= {norm: torch.zeros(hidden) for norm in names["norms"]} | {names["joint"]: torch.zeros(hidden, 2 * hidden)}
     shapes = {name.format(n=count): tensor for name, tensor in shapes.items()}
-    return {name: sample(name, tensor, seed, config["model_type"], EMBED_STD) for name, tensor in shapes.items()}
+    return {name: sample(name, tensor, seed, config["model_type"]) for name, tensor in shapes.items()}

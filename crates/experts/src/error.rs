@@ -13,6 +13,13 @@ pub enum ExpertError {
         expert: u32,
     },
 
+    /// The caller asked to stop while reads were awaited.
+    #[error("stopped while the experts of layer {layer} were read")]
+    Cancelled {
+        /// The layer.
+        layer: usize,
+    },
+
     /// A tensor that is not made of so many experts of one size.
     #[error("tensor `{name}` of {bytes} bytes can't be cut into {n_experts} experts of one size")]
     UnevenTensor {

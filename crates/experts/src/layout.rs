@@ -15,6 +15,17 @@ pub struct LayerExperts {
     pub tensors: Vec<usize>,
 }
 
+/// Bytes of one part of an expert.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Segment {
+    /// Index in `Gguf::paths()`.
+    pub file: usize,
+    /// First byte, from the start of the file.
+    pub offset: u64,
+    /// Bytes.
+    pub len: usize,
+}
+
 /// The routed experts of a model, layer by layer; `None` for layers without.
 #[derive(Debug, Clone)]
 pub struct ExpertLayout {
@@ -38,6 +49,25 @@ impl ExpertLayout {
             }
         }
         Ok(ExpertLayout { layers })
+    }
+
+    /// Where the parts of `expert` of `layer` lie, in the layer's order of tensors.
+    ///
+    /// # Errors
+    /// An expert that is not there.
+    pub fn segments(&self, gguf: &Gguf, layer: usize, expert: u32) -> Result<Vec<Segment>, ExpertError> {
+        let experts = self.layer(layer, expert)?;
+        let segment = |&index: &usize| {
+            let tensor = &gguf.tensors()[index];
+            let len = tensor.bytes / experts.n_experts as u64;
+            Segment { file: tensor.shard, offset: tensor.offset + u64::from(expert) * len, len: len as usize }
+        };
+        Ok(experts.tensors.iter().map(segment).collect())
+    }
+
+    /// The layers' experts, in order.
+    pub fn layers(&self) -> &[Option<LayerExperts>] {
+        &self.layers
     }
 
     /// The experts of `layer`, if it has `expert` among them.

@@ -59,8 +59,12 @@ impl<D: Device> Forward<D> {
         let mut experts = self.routes.experts.clone();
         experts.sort_unstable();
         experts.dedup();
-        let lease = self.experts.make_resident(index, &experts)?;
-        device.moe(moe, &b.normed, &self.routes, &experts, &lease, &mut b.branch);
+        self.experts.request(index, &experts)?;
+        device.moe_begin(moe, &self.routes, &experts);
+        while let Some(wave) = self.experts.next(&|| false)? {
+            device.moe_wave(moe, &b.normed, &experts, &wave);
+        }
+        device.moe_end(moe, &self.routes, &mut b.branch);
         if let Some(norm) = &moe.post_norm {
             device.norm_in_place(norm, &mut b.branch);
         }

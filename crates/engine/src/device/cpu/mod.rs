@@ -11,7 +11,7 @@ pub use cache::CpuCache;
 
 use std::sync::Arc;
 
-use turbospark_experts::Lease;
+use turbospark_experts::Wave;
 use turbospark_format::Gguf;
 use turbospark_kernels::{
     AttnParams, AttnRow, AttnScratch, Cpu, DeltaGates, DeltaWeights, Groups, Mat, MatJob, MatScratch,
@@ -25,7 +25,7 @@ use turbospark_model::{
 use super::{Attend, Device};
 use crate::EngineError;
 use crate::forward::Row;
-use moe::{MoeScratch, Parts};
+use moe::{MoeState, Parts};
 use weights::Weights;
 
 /// Added to the squared length of a delta net's queries and keys; no file has a key for it.
@@ -40,7 +40,7 @@ pub struct CpuDevice {
     ropes: Vec<RopeTable>,
     products: MatScratch,
     attention: AttnScratch,
-    moe: MoeScratch,
+    moe: MoeState,
     /// Outputs of [`Device::stacked`] before heads are put side by side.
     heads: Vec<f32>,
 }
@@ -88,7 +88,7 @@ impl CpuDevice {
             ropes: Vec::new(),
             products: MatScratch::default(),
             attention: AttnScratch::default(),
-            moe: MoeScratch::default(),
+            moe: MoeState::default(),
             heads: Vec::new(),
         };
         for layer in &spec.layers {
@@ -361,17 +361,17 @@ impl Device for CpuDevice {
         self.cpu.route(&params, &logits.data, routes)
     }
 
-    fn moe(
-        &mut self,
-        moe: &Moe,
-        x: &CpuBuffer,
-        routes: &Routes,
-        experts: &[u32],
-        lease: &Lease<'_>,
-        out: &mut CpuBuffer,
-    ) {
+    fn moe_begin(&mut self, moe: &Moe, routes: &Routes, experts: &[u32]) {
+        self.moe.begin(moe, routes, experts);
+    }
+
+    fn moe_wave(&mut self, moe: &Moe, x: &CpuBuffer, experts: &[u32], wave: &Wave<'_>) {
         let mut parts = Parts { cpu: &self.cpu, weights: &self.weights, products: &mut self.products };
-        moe::run(&mut parts, &mut self.moe, moe, x, routes, (experts, lease), out);
+        self.moe.wave(&mut parts, moe, x, experts, wave);
+    }
+
+    fn moe_end(&mut self, moe: &Moe, routes: &Routes, out: &mut CpuBuffer) {
+        self.moe.end(&self.cpu, moe, routes, out);
     }
 
     fn add(&mut self, x: &mut CpuBuffer, y: &CpuBuffer, factor: f32) {
