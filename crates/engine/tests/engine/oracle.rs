@@ -72,7 +72,10 @@ fn half_precision_and_quantised_models_stay_within_their_bounds() {
             {
                 let ours = &all[*position as usize * n_vocab..][..n_vocab];
                 let d = distance(ours, row);
-                assert!(d <= tolerance, "{file} prompt {p} position {position}: off by {d}, bound {tolerance}");
+                assert!(
+                    d <= tolerance,
+                    "{file} prompt {p} position {position}: off by {d}, bound {tolerance}"
+                );
                 rows += 1;
                 same += usize::from(argmax(ours) == argmax(row));
             }
