@@ -260,7 +260,7 @@ FAMILIES = {
     "gemma4_e": {
         "class": "Gemma4ForCausalLM", "config_suffix": "TextConfig", "tokenizer": "gemma4", "embed": 0.06,
         "config": {
-            **sizes(194, 32, 4, 4, 2, 18, head_dim=8), **gemma4_layers("sfsf"), "global_head_dim": 16,
+            **sizes(194, 32, 6, 4, 2, 18, head_dim=8), **gemma4_layers("sfsfsf"), "global_head_dim": 16,
             "attention_k_eq_v": False, "sliding_window": 5, "hidden_size_per_layer_input": 12,
             "vocab_size_per_layer_input": 194, "num_kv_shared_layers": 2, "use_double_wide_mlp": True,
             "enable_moe_block": False, "final_logit_softcapping": 20.0, "rms_norm_eps": 1e-6, **GEMMA,

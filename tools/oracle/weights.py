@@ -81,6 +81,9 @@ def sample(name, tensor, seed, model_type, embed_std=EMBED_STD, centre=0.0):
     if name.endswith("router.proj.weight"):
         # Gemma 4 divides the router's input by the root of its width.
         return 1.5 * GAIN * normal
+    if model_type == "gpt_oss" and name.endswith("gate_up_proj"):
+        # Wide enough that gate and up meet their limit of 7.
+        return 3.0 * GAIN / tensor.shape[1] ** 0.5 * normal
     fan_in = tensor.shape[-1]
     if tensor.dim() == 3 and model_type in INPUT_FIRST:
         fan_in = tensor.shape[1]

@@ -8,11 +8,10 @@ use turbospark_engine::{
 
 use crate::fixtures::{description, engine, ids, open};
 
-const NAME: &str = "llama-a";
 const FILE: &str = "llama-a-f32.gguf";
 
 fn prompt(p: usize) -> Vec<u32> {
-    ids(&description(NAME)["prompts"][p]["ids"])
+    ids(&description(FILE)["prompts"][p]["ids"])
 }
 
 fn greedy(max_tokens: usize) -> GenerateOptions {

@@ -43,7 +43,7 @@ fn gemma_4() {
         (GEMMA4_E, vec![set("gemma4.embedding_length_per_layer_input", 6)], &["per_layer_token_embd.weight"]),
         (GEMMA4_E, vec![Without("per_layer_proj_norm.weight")], &["per_layer_proj_norm.weight"]),
         (GEMMA4_E, vec![Without("blk.3.inp_gate.weight")], &["blk.3.inp_gate.weight", "missing"]),
-        (GEMMA4_E, vec![set("gemma4.feed_forward_length", 20)], &["blk.2.ffn_gate.weight", "[32, 40]"]),
+        (GEMMA4_E, vec![set("gemma4.feed_forward_length", 18)], &["blk.4.ffn_gate.weight", "[32, 36]"]),
         (GEMMA4_MOE, vec![Without("blk.0.ffn_gate_inp.scale")], &["blk.0.ffn_gate_inp.scale"]),
         (GEMMA4_MOE, vec![Without("blk.0.ffn_down_exps.scale")], &["blk.0.ffn_down_exps.scale"]),
         (GEMMA4_MOE, vec![Without("blk.2.pre_ffw_norm_2.weight")], &["blk.2.pre_ffw_norm_2.weight"]),
@@ -107,13 +107,13 @@ fn without_a_list_of_recurrent_layers_the_interval_says_which() {
 fn layers_that_share_keys_and_values_may_have_unused_ones_of_their_own() {
     let plain = edited(GEMMA4_E, &[]).unwrap();
     let edits = [
-        Edit::Add("blk.2.attn_k.weight", &[32, 16]),
-        Edit::Add("blk.2.attn_v.weight", &[32, 16]),
-        Edit::Add("blk.2.attn_k_norm.weight", &[8]),
+        Edit::Add("blk.4.attn_k.weight", &[32, 16]),
+        Edit::Add("blk.4.attn_v.weight", &[32, 16]),
+        Edit::Add("blk.4.attn_k_norm.weight", &[8]),
     ];
     let spec = edited(GEMMA4_E, &edits).unwrap();
     assert_eq!(spec.layers, plain.layers);
     assert_eq!(spec.roles.iter().filter(|&&r| r == Role::Unused).count(), 3);
-    let Mixer::Attention(a) = &spec.layers[2].mixer else { panic!() };
-    assert_eq!(a.kv, KeyValues::OfLayer(0));
+    let Mixer::Attention(a) = &spec.layers[4].mixer else { panic!() };
+    assert_eq!(a.kv, KeyValues::OfLayer(2));
 }
