@@ -74,11 +74,29 @@ unsafe fn eight<F: Format>(
     let mut acc = _mm256_setzero_ps();
     let mut factors = Factors::ZERO;
     let mut at = *weights;
+    // The next group's rows follow this one's in memory: fetch them in order while this group is worked on, and
+    // ask the second-level cache for what comes after them. What lies past the range is another thread's: there,
+    // lines that are at hand already are asked for again, which is cheaper than a branch.
+    let within = |p: *const u8| if p < end { p } else { weights[0] };
+    let next = weights[0].wrapping_add(8 * row_bytes);
+    let (near, far) =
+        (within(next), within(next.wrapping_add(8 * row_bytes + FAR)).wrapping_sub(8 * row_bytes));
+    let mut waiting = None;
     for s in 0..stored {
         // SAFETY: `s` is below the number of stored blocks of a row; a row has codes for all of them.
         unsafe {
-            F::factors(&at, &mut factors);
-            acc = block::<F, 0>(&at, s * F::PER, row, &factors, acc);
+            if F::NIBBLES > 0 {
+                let products = products::<F>(&at, row.q.as_ptr().add(s * BLOCK));
+                // A processor looks ahead by two blocks or three. One block's sums are added up between the next one's products,
+                // so that what it sees is not all one chain.
+                if let Some(pairs) = waiting.replace(products) {
+                    acc = add_block::<F, 0>(reduce_pairs::<F>(pairs), s - 1, row, &factors, acc);
+                }
+                F::factors(&at, &mut factors);
+            } else {
+                F::factors(&at, &mut factors);
+                acc = block::<F, 0>(&at, s * F::PER, row, &factors, acc);
+            }
             if F::PER == 8 {
                 acc = block::<F, 1>(&at, s * 8 + 1, row, &factors, acc);
                 acc = block::<F, 2>(&at, s * 8 + 2, row, &factors, acc);
@@ -88,24 +106,19 @@ unsafe fn eight<F: Format>(
                 acc = block::<F, 6>(&at, s * 8 + 6, row, &factors, acc);
                 acc = block::<F, 7>(&at, s * 8 + 7, row, &factors, acc);
             }
-            // The next group's rows follow this one's in memory: fetch them in order while this group is worked on, and
-            // ask the second-level cache for what comes after them. What lies past the range is another thread's.
-            let next = weights[0].wrapping_add(8 * row_bytes + s * 8 * F::BYTES);
-            if next < end {
-                for line in (0..8 * F::BYTES).step_by(64) {
-                    _mm_prefetch::<_MM_HINT_NTA>(next.wrapping_add(line).cast());
-                }
-            }
-            let next = next.wrapping_add(FAR);
-            if next < end {
-                for line in (0..8 * F::BYTES).step_by(64) {
-                    _mm_prefetch::<_MM_HINT_T1>(next.wrapping_add(line).cast());
-                }
+            for line in (0..8 * F::BYTES).step_by(64) {
+                let line = s * 8 * F::BYTES + line;
+                _mm_prefetch::<_MM_HINT_NTA>(near.wrapping_add(line).cast());
+                _mm_prefetch::<_MM_HINT_T1>(far.wrapping_add(line).cast());
             }
             for at in &mut at {
                 *at = at.wrapping_add(F::BYTES);
             }
         }
+    }
+    if let Some(pairs) = waiting {
+        // SAFETY: something waits, so there is a block.
+        acc = unsafe { add_block::<F, 0>(reduce_pairs::<F>(pairs), stored - 1, row, &factors, acc) };
     }
     acc
 }
@@ -127,10 +140,31 @@ unsafe fn block<F: Format, const J: usize>(
     unsafe {
         let x = _mm256_loadu_si256(row.q.as_ptr().add(b * BLOCK).cast());
         let sums = *row.sums.get_unchecked(b);
-        let integer = if F::NIBBLES > 0 {
-            reduce_pairs::<F>(at, x, sums)
+        let integer = reduce::<F>(at, J, x, sums, &factors.scale[J]);
+        add_block::<F, J>(integer, b, row, factors, acc)
+    }
+}
+
+/// Adds the integers of block `b`, which is block `J` of the stored block that has `factors`.
+///
+/// # Safety
+/// `row` has more than `b` blocks.
+#[inline]
+#[target_feature(enable = "avx2,fma,f16c")]
+unsafe fn add_block<F: Format, const J: usize>(
+    integer: __m256i,
+    b: usize,
+    row: Row<'_>,
+    factors: &Factors,
+    acc: __m256,
+) -> __m256 {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let integer = if F::HALVED || F::OFFSET == 0 {
+            integer
         } else {
-            reduce::<F>(at, J, x, sums, &factors.scale[J])
+            let sums = _mm256_set1_epi32(row.sums.as_ptr().add(b).cast::<i32>().read_unaligned());
+            _mm256_sub_epi32(integer, _mm256_madd_epi16(sums, _mm256_set1_epi16(F::OFFSET)))
         };
         let d =
             _mm256_mul_ps(_mm256_loadu_ps(factors.d[J].as_ptr()), _mm256_set1_ps(*row.d.get_unchecked(b)));
@@ -149,7 +183,7 @@ unsafe fn block<F: Format, const J: usize>(
     }
 }
 
-/// The exact integer block sums of eight columns.
+/// The exact integer block sums of eight columns, less the offset only where half blocks have scales.
 ///
 /// # Safety
 /// Each of `at` points to a stored block, of which `j` is a block of 32.
@@ -203,27 +237,22 @@ unsafe fn reduce<F: Format>(
     if F::BITS == 4 {
         v = widen(v);
     }
-    if F::OFFSET == 0 {
-        return v;
-    }
-    let offset = i32::from(F::OFFSET) * (i32::from(sums[0]) + i32::from(sums[1]));
-    _mm256_sub_epi32(v, _mm256_set1_epi32(offset))
+    v
 }
 
-/// As [`reduce`], for formats whose 16 bytes of nibbles hold the whole codes: rows `i` and `i + 4` share a register, so half as many
-/// are left to add up.
+/// The products of eight columns' codes with a block at `q`, for formats whose 16 bytes of nibbles hold the whole codes: rows `i` and
+/// `i + 4` share a register, so half as many as in [`reduce`] are left to add up.
 ///
 /// # Safety
-/// Each of `at` points to a stored block.
+/// Each of `at` points to a stored block, `q` to 32 codes.
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
-unsafe fn reduce_pairs<F: Format>(at: &[*const u8; 8], x: __m256i, sums: [i16; 2]) -> __m256i {
-    let x_low = _mm256_permute2x128_si256::<0x00>(x, x);
-    let x_high = _mm256_permute2x128_si256::<0x11>(x, x);
+unsafe fn products<F: Format>(at: &[*const u8; 8], q: *const i8) -> [__m256i; 4] {
     let mut pairs = [_mm256_setzero_si256(); 4];
-    for (i, p) in pairs.iter_mut().enumerate() {
-        // SAFETY: the caller's promise: a stored block has 16 bytes from `NIBBLES` on.
-        unsafe {
+    // SAFETY: the caller's promise: a stored block has 16 bytes from `NIBBLES` on.
+    unsafe {
+        let (x_low, x_high) = (broadcast_half(q), broadcast_half(q.add(16)));
+        for (i, p) in pairs.iter_mut().enumerate() {
             let (low_row, high_row) = (at[i].add(F::NIBBLES), at[i + 4].add(F::NIBBLES));
             let both = _mm256_loadu2_m128i(high_row.cast(), low_row.cast());
             let mask = _mm256_set1_epi8(15);
@@ -233,6 +262,13 @@ unsafe fn reduce_pairs<F: Format>(at: &[*const u8; 8], x: __m256i, sums: [i16; 2
             *p = _mm256_add_epi16(_mm256_maddubs_epi16(low, x_low), _mm256_maddubs_epi16(high, x_high));
         }
     }
+    pairs
+}
+
+/// The exact integer block sums of eight columns' [`products`].
+#[inline]
+#[target_feature(enable = "avx2,fma,f16c")]
+fn reduce_pairs<F: Format>(pairs: [__m256i; 4]) -> __m256i {
     let mut fours = [_mm256_setzero_si256(); 2];
     for (i, v) in fours.iter_mut().enumerate() {
         let (a, b) = (pairs[2 * i], pairs[2 * i + 1]);
@@ -244,12 +280,18 @@ unsafe fn reduce_pairs<F: Format>(at: &[*const u8; 8], x: __m256i, sums: [i16; 2
     let (first, second) =
         (_mm256_unpacklo_epi64(fours[0], fours[1]), _mm256_unpackhi_epi64(fours[0], fours[1]));
     let v = add(first, second, F::BITS > 4);
-    let v = if F::BITS > 4 { v } else { widen(v) };
-    if F::OFFSET == 0 {
-        return v;
-    }
-    let offset = i32::from(F::OFFSET) * (i32::from(sums[0]) + i32::from(sums[1]));
-    _mm256_sub_epi32(v, _mm256_set1_epi32(offset))
+    if F::BITS > 4 { v } else { widen(v) }
+}
+
+/// 16 codes in both halves.
+///
+/// # Safety
+/// `q` points to 16 codes.
+#[inline]
+#[target_feature(enable = "avx2")]
+unsafe fn broadcast_half(q: *const i8) -> __m256i {
+    // SAFETY: the caller's promise.
+    unsafe { _mm256_broadcastsi128_si256(_mm_loadu_si128(q.cast())) }
 }
 
 /// Sums of two neighbouring 16-bit lanes.
