@@ -3,7 +3,7 @@
 //! Eight output columns share a register: their products with a block of 32 activations are reduced to eight
 //! integers by one tree of shuffles, so the float part of a block is a handful of instructions for all eight.
 
-use super::formats::{Factors, Format};
+use super::formats::{Factors, Format, Rows};
 use crate::matrix::{Input, Mat, Span};
 use crate::pool::SharedMut;
 use crate::quantized::BLOCK;
@@ -73,7 +73,6 @@ unsafe fn eight<F: Format>(
     let stored = row.d.len() / F::PER;
     let mut acc = _mm256_setzero_ps();
     let mut factors = Factors::ZERO;
-    let mut at = *weights;
     // The next group's rows follow this one's in memory: fetch them in order while this group is worked on, and
     // ask the second-level cache for what comes after them. What lies past the range is another thread's: there,
     // lines that are at hand already are asked for again, which is cheaper than a branch.
@@ -83,36 +82,34 @@ unsafe fn eight<F: Format>(
         (within(next), within(next.wrapping_add(8 * row_bytes + FAR)).wrapping_sub(8 * row_bytes));
     let mut waiting = None;
     for s in 0..stored {
+        let at = Rows { starts: weights, skip: s * F::BYTES };
         // SAFETY: `s` is below the number of stored blocks of a row; a row has codes for all of them.
         unsafe {
             if F::NIBBLES > 0 {
-                let products = products::<F>(&at, row.q.as_ptr().add(s * BLOCK));
+                let products = products::<F>(at, row.q.as_ptr().add(s * BLOCK));
                 // A processor looks ahead by two blocks or three. One block's sums are added up between the next one's products,
                 // so that what it sees is not all one chain.
                 if let Some(pairs) = waiting.replace(products) {
                     acc = add_block::<F, 0>(reduce_pairs::<F>(pairs), s - 1, row, &factors, acc);
                 }
-                F::factors(&at, &mut factors);
+                F::factors(at, &mut factors);
             } else {
-                F::factors(&at, &mut factors);
-                acc = block::<F, 0>(&at, s * F::PER, row, &factors, acc);
+                F::factors(at, &mut factors);
+                acc = block::<F, 0>(at, s * F::PER, row, &factors, acc);
             }
             if F::PER == 8 {
-                acc = block::<F, 1>(&at, s * 8 + 1, row, &factors, acc);
-                acc = block::<F, 2>(&at, s * 8 + 2, row, &factors, acc);
-                acc = block::<F, 3>(&at, s * 8 + 3, row, &factors, acc);
-                acc = block::<F, 4>(&at, s * 8 + 4, row, &factors, acc);
-                acc = block::<F, 5>(&at, s * 8 + 5, row, &factors, acc);
-                acc = block::<F, 6>(&at, s * 8 + 6, row, &factors, acc);
-                acc = block::<F, 7>(&at, s * 8 + 7, row, &factors, acc);
+                acc = block::<F, 1>(at, s * 8 + 1, row, &factors, acc);
+                acc = block::<F, 2>(at, s * 8 + 2, row, &factors, acc);
+                acc = block::<F, 3>(at, s * 8 + 3, row, &factors, acc);
+                acc = block::<F, 4>(at, s * 8 + 4, row, &factors, acc);
+                acc = block::<F, 5>(at, s * 8 + 5, row, &factors, acc);
+                acc = block::<F, 6>(at, s * 8 + 6, row, &factors, acc);
+                acc = block::<F, 7>(at, s * 8 + 7, row, &factors, acc);
             }
             for line in (0..8 * F::BYTES).step_by(64) {
                 let line = s * 8 * F::BYTES + line;
                 _mm_prefetch::<_MM_HINT_NTA>(near.wrapping_add(line).cast());
                 _mm_prefetch::<_MM_HINT_T1>(far.wrapping_add(line).cast());
-            }
-            for at in &mut at {
-                *at = at.wrapping_add(F::BYTES);
             }
         }
     }
@@ -130,7 +127,7 @@ unsafe fn eight<F: Format>(
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
 unsafe fn block<F: Format, const J: usize>(
-    at: &[*const u8; 8],
+    at: Rows<'_>,
     b: usize,
     row: Row<'_>,
     factors: &Factors,
@@ -190,7 +187,7 @@ unsafe fn add_block<F: Format, const J: usize>(
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
 unsafe fn reduce<F: Format>(
-    at: &[*const u8; 8],
+    at: Rows<'_>,
     j: usize,
     x: __m256i,
     sums: [i16; 2],
@@ -200,9 +197,9 @@ unsafe fn reduce<F: Format>(
     // overflow (codes of 4, 5 and 6 bits); products of signed 8-bit codes must widen at once. Each level below
     // adds the neighbours of two registers, and widens to 32 bits when the next one would overflow.
     let mut pairs = [_mm256_setzero_si256(); 8];
-    for (p, at) in pairs.iter_mut().zip(at) {
+    for (i, p) in pairs.iter_mut().enumerate() {
         // SAFETY: the caller's promise.
-        let c = unsafe { F::codes(*at, j) };
+        let c = unsafe { F::codes(at.at(i), j) };
         *p = if F::BITS == 8 {
             widen(_mm256_maddubs_epi16(_mm256_abs_epi8(c), _mm256_sign_epi8(x, c)))
         } else {
@@ -247,13 +244,13 @@ unsafe fn reduce<F: Format>(
 /// Each of `at` points to a stored block, `q` to 32 codes.
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
-unsafe fn products<F: Format>(at: &[*const u8; 8], q: *const i8) -> [__m256i; 4] {
+unsafe fn products<F: Format>(at: Rows<'_>, q: *const i8) -> [__m256i; 4] {
     let mut pairs = [_mm256_setzero_si256(); 4];
     // SAFETY: the caller's promise: a stored block has 16 bytes from `NIBBLES` on.
     unsafe {
         let (x_low, x_high) = (broadcast_half(q), broadcast_half(q.add(16)));
         for (i, p) in pairs.iter_mut().enumerate() {
-            let (low_row, high_row) = (at[i].add(F::NIBBLES), at[i + 4].add(F::NIBBLES));
+            let (low_row, high_row) = (at.at(i).add(F::NIBBLES), at.at(i + 4).add(F::NIBBLES));
             let both = _mm256_loadu2_m128i(high_row.cast(), low_row.cast());
             let mask = _mm256_set1_epi8(15);
             let low = F::of_nibbles(_mm256_and_si256(both, mask));
