@@ -457,7 +457,7 @@ k_format!(Q2K, 84, 4, 0, 2, true, |p, j| field(p.add(16 + j / 4 * 32), 2 * (j % 
     let mut dmin = [0.0; 8];
     store(&mut dmin, halves(rows, 82));
     for i in 0..8 {
-            let row = rows.at(i);
+        let row = rows.at(i);
         for j in 0..16 {
             let packed = *row.add(j);
             f.scale[j / 2][j % 2][i] = i32::from(packed & 15);
