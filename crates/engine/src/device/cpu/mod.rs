@@ -15,7 +15,7 @@ use turbospark_experts::Wave;
 use turbospark_format::Gguf;
 use turbospark_kernels::{
     AttnParams, AttnRow, AttnScratch, Cpu, DeltaGates, DeltaWeights, Groups, Mat, MatJob, MatScratch,
-    NotFinite, Pairing, RopeRows, RopedHead, RouterParams, Routes, Scoring, frequencies, yarn_frequencies,
+    NotFinite, Pairing, RopeRows, RouterParams, Routes, Scoring, frequencies, yarn_frequencies,
 };
 use turbospark_model::{
     Activation, DeltaNet, Embedding, Linear, Mixer, ModelSpec, Moe, Norm, QueryTemperature, Rope,
@@ -200,8 +200,7 @@ impl Device for CpuDevice {
             turbospark_model::Pairing::Halves => Pairing::Halves,
         };
         if let Some(table) = self.ropes.iter().find(|t| t.rope == *rope) {
-            let head = RopedHead { width: head_dim, at: 0 };
-            self.cpu.rope(&mut x.data, head, pairing, &table.angles);
+            self.cpu.rope(&mut x.data, head_dim, pairing, &table.angles);
         }
     }
 
