@@ -43,7 +43,7 @@ fn gemma_4() {
         (GEMMA4_E, vec![set("gemma4.embedding_length_per_layer_input", 6)], &["per_layer_token_embd.weight"]),
         (GEMMA4_E, vec![Without("per_layer_proj_norm.weight")], &["per_layer_proj_norm.weight"]),
         (GEMMA4_E, vec![Without("blk.3.inp_gate.weight")], &["blk.3.inp_gate.weight", "missing"]),
-        (GEMMA4_E, vec![set("gemma4.feed_forward_length", 18)], &["blk.2.ffn_gate.weight", "[32, 36]"]),
+        (GEMMA4_E, vec![set("gemma4.feed_forward_length", 18)], &[".ffn_gate.weight", "[32, 36]"]),
         (GEMMA4_MOE, vec![Without("blk.0.ffn_gate_inp.scale")], &["blk.0.ffn_gate_inp.scale"]),
         (GEMMA4_MOE, vec![Without("blk.0.ffn_down_exps.scale")], &["blk.0.ffn_down_exps.scale"]),
         (GEMMA4_MOE, vec![Without("blk.2.pre_ffw_norm_2.weight")], &["blk.2.pre_ffw_norm_2.weight"]),
