@@ -24,8 +24,8 @@ pub struct AttnParams<'a> {
     pub scale: f32,
     /// A row sees this many positions, its own included; `None` for all.
     pub window: Option<usize>,
-    /// `[n_heads]`: a logit per query head that takes its share of the softmax and adds no value (Xiao et al. 2024, as
-    /// gpt-oss trains it). `scale` does not apply to it.
+    /// `[n_heads]`: a logit per query head that takes its share of the softmax and adds no value (after Xiao
+    /// et al. 2024, "Efficient Streaming Language Models with Attention Sinks"). `scale` does not apply to it.
     pub sinks: Option<&'a [f32]>,
 }
 
