@@ -48,6 +48,7 @@ pub(crate) const FLOAT: &[&str] = &[
 
 /// Models in half precision or blocks.
 pub(crate) const REDUCED: &[&str] = &[
+    "gpt_oss-a-mxfp4.gguf",
     "llama_16-a-bf16.gguf",
     "llama_16-a-f16.gguf",
     "llama_q-a-iq4_xs.gguf",
@@ -56,6 +57,7 @@ pub(crate) const REDUCED: &[&str] = &[
     "llama_q-a-q4_0.gguf",
     "llama_q-a-q4_k_m.gguf",
     "llama_q-a-q8_0.gguf",
+    "qwen3_moe_q-a-q4_k_m.gguf",
 ];
 
 /// Float weights, float cache: the fixtures' tolerance on logits.
