@@ -116,8 +116,11 @@ impl Files {
     #[cfg_attr(not(test), expect(clippy::unused_self))]
     pub(super) fn meddle(&self, _offset: u64, result: io::Result<usize>) -> io::Result<usize> {
         #[cfg(test)]
-        if let Some(meddler) = &*self.meddler.lock().unwrap() {
-            return meddler.call(_offset, result);
+        {
+            let meddler = self.meddler.lock().unwrap().clone();
+            if let Some(meddler) = meddler {
+                return (meddler.0)(_offset, result);
+            }
         }
         result
     }
