@@ -1,4 +1,4 @@
-//! How fast this machine reads a file's experts, by each way of reading: `read_rates FILE [SEGMENT_BYTES] [SECONDS]`.
+//! How fast this machine reads a file's experts, by each way of reading: `read_rates FILE [SEGMENT_BYTES [SECONDS [buffered]]]`.
 //!
 //! The ways take turns, so that a disk that is slow for a while is so for all; each gets bursts of 16 segments.
 
@@ -10,7 +10,7 @@ use turbospark_experts::{ExpertError, Slots};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    let path = args.first().ok_or("read_rates FILE [SEGMENT_BYTES] [SECONDS]")?;
+    let path = args.first().ok_or("read_rates FILE [SEGMENT_BYTES [SECONDS [buffered]]]")?;
     let len: usize = args.get(1).map_or(Ok(4_406_400), |arg| arg.parse())?;
     let seconds: u64 = args.get(2).map_or(Ok(8), |arg| arg.parse())?;
     let mode = if args.get(3).is_some_and(|arg| arg == "buffered") { IoMode::Buffered } else { IoMode::Auto };
@@ -44,6 +44,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         for (_, reader, rates) in &mut readers {
             rates.push(measure(&mut **reader, &slots, &segments, 16 * len)?);
         }
+    }
+    if let Ok(smaps) = std::fs::read_to_string("/proc/self/smaps_rollup") {
+        let large = smaps.lines().filter(|line| line.starts_with("AnonHuge"));
+        large.for_each(|line| println!("of a pool of {} kB: {line}", slots.bytes() >> 10));
     }
     println!("{path}, segments of {len} bytes, {}; MB/s", files.describe());
     for (way, _, rates) in &mut readers {

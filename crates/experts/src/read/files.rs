@@ -116,8 +116,11 @@ impl Files {
     #[cfg_attr(not(test), expect(clippy::unused_self))]
     pub(super) fn meddle(&self, _offset: u64, result: io::Result<usize>) -> io::Result<usize> {
         #[cfg(test)]
-        if let Some(meddler) = &*self.meddler.lock().unwrap() {
-            return meddler.call(_offset, result);
+        {
+            let meddler = self.meddler.lock().unwrap().clone();
+            if let Some(meddler) = meddler {
+                return (meddler.0)(_offset, result);
+            }
         }
         result
     }
@@ -167,7 +170,13 @@ impl OpenFile {
             Err(reason) if mode == IoMode::Direct => {
                 return Err(ReadError::NotDirect { path: path.to_owned(), reason });
             }
-            Err(reason) => (File::open(path).map_err(failed)?, Some(reason)),
+            Err(reason) => {
+                let file = File::open(path).map_err(failed)?;
+                // Readahead asks for little more than its own window at once, however much is wanted.
+                #[cfg(target_os = "linux")]
+                let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::Random);
+                (file, Some(reason))
+            }
         };
         let mark = Mark::of(&file.metadata().map_err(failed)?);
         Ok(OpenFile { path: path.to_owned(), file, mark, buffered, looked: Mutex::new(Instant::now()) })

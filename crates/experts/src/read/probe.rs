@@ -73,11 +73,21 @@ pub fn choose_among(
     slots: &Arc<Slots>,
     segments: &[Segment],
 ) -> Result<(Box<dyn Reader>, IoChoice), ReadError> {
+    choose_with(methods, files, slots, segments, |method| method.open(files, slots))
+}
+
+fn choose_with(
+    methods: &[Method],
+    files: &Arc<Files>,
+    slots: &Arc<Slots>,
+    segments: &[Segment],
+    open: impl Fn(Method) -> Result<Box<dyn Reader>, ReadError>,
+) -> Result<(Box<dyn Reader>, IoChoice), ReadError> {
     let deadline = Instant::now() + TRIAL;
     let mut failures = Vec::new();
     let mut runners = Vec::new();
     for &method in methods {
-        match method.open(files, slots) {
+        match open(method) {
             Ok(reader) => runners.push(Runner { method, reader, bytes: 0, time: Duration::ZERO }),
             Err(error) => failures.push(error),
         }
@@ -254,5 +264,88 @@ impl<'a> Bursts<'a> {
         }
         done.into_iter().try_for_each(|(_, result)| result)?;
         Ok((reader.bytes_read() - before, time))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::read::{Finished, IoMode};
+
+    const THREADS: Method = Method { engine: Engine::Threads(2), request_bytes: 1 << 20 };
+    const URING: Method = Method { engine: Engine::Uring(4), request_bytes: 1 << 20 };
+
+    fn file() -> (tempfile::NamedTempFile, Arc<Files>, Vec<Segment>) {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), vec![5; 1 << 20]).unwrap();
+        let files = Files::open(&[file.path()], IoMode::Auto).unwrap();
+        let segments = (0..64).map(|i| Segment { file: 0, offset: 32 + i * 16_000, len: 16_000 }).collect();
+        (file, files, segments)
+    }
+
+    fn reads(reader: &mut dyn Reader, slots: &Arc<Slots>) {
+        reader.submit(7, &[ReadPart { file: 0, offset: 100, len: 9000, slot: 0, at: 0 }]);
+        let mut done = Finished::new();
+        reader.finished(Wait::Forever, &mut done);
+        assert!(matches!(done[..], [(7, Ok(()))]), "{done:?}");
+        assert!(slots.lease(0)[100..9100].iter().all(|&byte| byte == 5));
+    }
+
+    #[test]
+    fn the_choice_says_what_and_how_fast_it_is_and_leaves_slots_free() {
+        let (_file, files, segments) = file();
+        let slots = Slots::new(4, 3 * 20_480).unwrap();
+        let (mut reader, choice) = choose(&files, &slots, &segments).unwrap();
+        assert!(choice.mb_per_s.is_some_and(|rate| rate > 0.0));
+        let says = format!("{} at {:.0} MB/s, {}", choice.method, choice.mb_per_s.unwrap(), files.describe());
+        assert!(choice.text.starts_with(&says), "{}", choice.text);
+        assert!((0..4).all(|slot| slots.state(slot) == SlotState::Free));
+        reads(&mut *reader, &slots);
+    }
+
+    #[test]
+    fn where_io_uring_is_refused_threads_read_and_the_choice_says_why() {
+        let (_file, files, segments) = file();
+        let slots = Slots::new(2, 3 * 20_480).unwrap();
+        let refuse = |method: Method| match method.engine {
+            Engine::Uring(_) => {
+                Err(ReadError::Unavailable { what: "io_uring", reason: "not permitted".to_owned() })
+            }
+            Engine::Threads(_) => method.open(&files, &slots),
+        };
+        let (mut reader, choice) = choose_with(&[URING, THREADS], &files, &slots, &segments, refuse).unwrap();
+        assert_eq!(choice.method, THREADS);
+        assert!(choice.text.ends_with("; io_uring can't be had: not permitted"), "{}", choice.text);
+        reads(&mut *reader, &slots);
+        let error = choose_with(&[URING], &files, &slots, &segments, refuse).err().unwrap();
+        assert_eq!(error.to_string(), "io_uring can't be had: not permitted");
+    }
+
+    #[test]
+    fn with_nothing_to_try_the_first_way_is_taken_untried() {
+        let (_file, files, segments) = file();
+        let slots = Slots::new(1, 12_288).unwrap();
+        for segments in [&segments[..], &[]] {
+            let (mut reader, choice) = choose_among(&[THREADS, URING], &files, &slots, segments).unwrap();
+            assert_eq!((choice.method, choice.mb_per_s), (THREADS, None));
+            assert!(choice.text.contains("untried"), "{}", choice.text);
+            reads(&mut *reader, &slots);
+        }
+    }
+
+    #[test]
+    fn a_choice_that_is_nearly_as_fast_as_the_fastest_stays_the_first() {
+        let (_file, files, _) = file();
+        let slots = Slots::new(1, 4096).unwrap();
+        let order = |first: u64| {
+            let runner = |method: Method, bytes| {
+                let reader = method.open(&files, &slots).unwrap();
+                Runner { method, reader, bytes, time: Duration::from_secs(1) }
+            };
+            let mut runners = [runner(URING, 1000), runner(THREADS, first)];
+            keep_to_the_first(&mut runners, THREADS);
+            runners.map(|runner| runner.method)
+        };
+        assert_eq!((order(950), order(850)), ([THREADS, URING], [URING, THREADS]));
     }
 }
