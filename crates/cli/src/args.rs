@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use turbospark_engine::{IoMode, EngineOptions, KvKind, SamplingParams};
+use turbospark_engine::{EngineOptions, IoMode, KvKind, SamplingParams};
 
 /// More than the processors of any machine this is for.
 const MAX_THREADS: usize = 1024;

@@ -6,7 +6,10 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use turbospark_experts::read::{Files, choose};
-use turbospark_experts::{CacheCore, CacheShape, PolicyKind, WINDOW, ExpertLayout, IoMode, LayerExperts, Mapped, Residency, Slots, Stats, Streamed};
+use turbospark_experts::{
+    CacheCore, CacheShape, ExpertLayout, IoMode, LayerExperts, Mapped, PolicyKind, Residency, Slots, Stats,
+    Streamed, WINDOW,
+};
 use turbospark_format::Gguf;
 use turbospark_kernels::default_threads;
 use turbospark_model::{FeedForward, ModelSpec, Role};

@@ -14,4 +14,4 @@ pub(crate) use generate::SplitMix64;
 pub use generate::{MadeUp, generate};
 pub use reader::{Trace, TraceHeader, TraceLayer};
 pub use recorder::Recorder;
-pub use replay::{Replayed, ReplayResult, replay, replay_optimal};
+pub use replay::{ReplayResult, Replayed, replay, replay_optimal};
