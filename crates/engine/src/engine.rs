@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use turbospark_experts::read::{Files, choose};
+use turbospark_experts::read::{Files, IoChoice, choose};
 use turbospark_experts::{
     CacheCore, CacheShape, ExpertLayout, IoMode, LayerExperts, Mapped, PolicyKind, Residency, Slots, Stats,
     Streamed, WINDOW,
@@ -58,6 +58,7 @@ struct Shared {
     context: usize,
     chunk: usize,
     kv: KvKind,
+    io: Option<IoChoice>,
 }
 
 /// One sequence's keys, values and recurrent states.
@@ -173,7 +174,7 @@ impl Engine {
         let device = CpuDevice::new(gguf.clone(), &spec, options.threads.unwrap_or_else(default_threads))?;
         let layout =
             ExpertLayout::new(&gguf, spec.layers.iter().map(|l| experts_of(&l.feed_forward)).collect())?;
-        let experts = residency(&gguf, layout, &options)?;
+        let (experts, io) = residency(&gguf, layout, &options)?;
         let shared = Shared {
             gguf,
             spec,
@@ -183,6 +184,7 @@ impl Engine {
             context,
             chunk: options.prefill_chunk.unwrap_or(chunk).max(1),
             kv: options.kv,
+            io,
         };
         Ok(Engine { shared: Arc::new(shared) })
     }
@@ -215,6 +217,11 @@ impl Engine {
     /// Bytes that the KV cache of one sequence of `positions` positions takes.
     pub fn kv_bytes(&self, positions: usize) -> u64 {
         CpuCache::bytes_for(self.spec(), self.shared.kv, positions, self.shared.chunk)
+    }
+
+    /// How experts are read, where they are.
+    pub fn io(&self) -> Option<&IoChoice> {
+        self.shared.io.as_ref()
     }
 
     /// What the reads of experts and their hits came to since the engine was opened.
@@ -370,8 +377,10 @@ fn residency(
     gguf: &Arc<Gguf>,
     layout: ExpertLayout,
     options: &EngineOptions,
-) -> Result<Box<dyn Residency>, EngineError> {
-    let Some(memory) = options.memory else { return Ok(Box::new(Mapped::new(gguf.clone(), layout))) };
+) -> Result<(Box<dyn Residency>, Option<IoChoice>), EngineError> {
+    let Some(memory) = options.memory else {
+        return Ok((Box::new(Mapped::new(gguf.clone(), layout)), None));
+    };
     let slot = layout.slot_bytes(gguf);
     let ahead = (128 << 20) / slot;
     let cached = (memory as usize / slot).max(8);
@@ -385,8 +394,7 @@ fn residency(
         }
     }
     let (reader, choice) = choose(&files, &slots, &segments)?;
-    eprintln!("{}", choice.text);
     let shape = CacheShape { layers: layout.layers().len(), experts: n, slots: cached };
     let core = CacheCore::new(shape, WINDOW, PolicyKind::default().build(shape));
-    Ok(Box::new(Streamed::new(gguf.clone(), layout, slots, reader, core)))
+    Ok((Box::new(Streamed::new(gguf.clone(), layout, slots, reader, core)), Some(choice)))
 }

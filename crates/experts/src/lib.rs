@@ -58,6 +58,22 @@ pub struct Stats {
     pub bytes_read: u64,
 }
 
+impl Stats {
+    /// Counts since `before`, which were taken of the same residency.
+    pub fn since(&self, before: &Stats) -> Stats {
+        Stats {
+            requests: self.requests - before.requests,
+            hits: self.hits - before.hits,
+            bytes_read: self.bytes_read - before.bytes_read,
+        }
+    }
+
+    /// Share of the hits; 0 where nothing was asked for.
+    pub fn hit_rate(&self) -> f64 {
+        if self.requests == 0 { 0.0 } else { self.hits as f64 / self.requests as f64 }
+    }
+}
+
 /// Experts of a request that can be used now.
 pub struct Wave<'a> {
     /// Each one's index in the request, ascending.
