@@ -17,6 +17,9 @@ use memmap2::MmapMut;
 use crate::ExpertError;
 use crate::read::BLOCK;
 
+/// Bytes of a large page on the usual machines.
+const LARGE_PAGE: usize = 2 << 20;
+
 /// Nothing in the slot is worth keeping.
 const FREE: u32 = 0;
 /// The slot holds what was read into it; each lease adds one.
@@ -65,13 +68,17 @@ impl Slots {
         let out_of_memory = || refused(io::ErrorKind::OutOfMemory.into());
         let slot_bytes = slot_bytes.checked_next_multiple_of(BLOCK).ok_or_else(out_of_memory)?;
         let bytes = n.checked_mul(slot_bytes).ok_or_else(out_of_memory)?;
-        let mut memory = MmapMut::map_anon(bytes.max(BLOCK)).map_err(refused)?;
+        // What precedes the first large page is address space only.
+        let spare = if bytes < LARGE_PAGE { 0 } else { LARGE_PAGE };
+        let mapped = bytes.max(BLOCK).checked_add(spare).ok_or_else(out_of_memory)?;
+        let mut memory = MmapMut::map_anon(mapped).map_err(refused)?;
+        let begin = if spare == 0 { 0 } else { memory.as_ptr().align_offset(LARGE_PAGE) };
         // A direct read is a request of so many runs of memory, and disks bound the runs of a request: small pages make small
         // requests, and halved the rate (docs/findings.md, "the memory that is read into"). A kernel without large pages
-        // reads as well.
+        // reads as well. The advice ends with the pool, so that the last page is not a large one that reaches beyond.
         #[cfg(target_os = "linux")]
-        let _ = memory.advise(memmap2::Advice::HugePage);
-        let base = NonNull::new(memory.as_mut_ptr()).ok_or_else(out_of_memory)?;
+        let _ = memory.advise_range(memmap2::Advice::HugePage, begin, bytes);
+        let base = NonNull::new(memory.as_mut_ptr().wrapping_add(begin)).ok_or_else(out_of_memory)?;
         let states = (0..n).map(|_| AtomicU32::new(FREE)).collect();
         Ok(Arc::new(Slots { _memory: memory, base, slot_bytes, states }))
     }
@@ -245,6 +252,16 @@ mod tests {
             assert_eq!(leased.as_ptr() as usize % BLOCK, 0);
             assert!(leased.len() == 8192 && leased.iter().all(|&b| b == slot as u8 + 1));
         }
+    }
+
+    #[test]
+    fn a_pool_larger_than_a_large_page_begins_at_one_and_has_all_its_slots() {
+        let slots = Slots::new(5, (1 << 20) + 1).unwrap();
+        for slot in 0..5 {
+            filled(&slots, slot, slot as u8 + 1);
+        }
+        assert!((0..5).all(|slot| slots.lease(slot).iter().all(|&b| b == slot as u8 + 1)));
+        assert_eq!(slots.lease(0).as_ptr() as usize % LARGE_PAGE, 0);
     }
 
     #[test]

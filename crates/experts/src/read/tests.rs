@@ -270,13 +270,17 @@ fn a_file_that_was_replaced_or_written_to_is_noticed_though_reads_succeed() {
         std::fs::copy(path, &other).unwrap();
         std::fs::rename(other, path).unwrap();
     };
-    let write = |path: &Path| std::fs::write(path, content(300_001, 2)).unwrap();
-    let change: [(&str, &dyn Fn(&Path)); 2] = [("was replaced", &replace), ("was written to", &write)];
-    for (what, change) in change {
+    for replaced in [true, false] {
         let case = Case::new(tempfile::tempdir().unwrap());
         let mut reader = methods()[0].open(&case.files, &case.slots).unwrap();
         case.assert_reads(&mut *reader, 0);
-        change(&case.path());
+        let what = if replaced {
+            replace(&case.path());
+            "was replaced"
+        } else {
+            std::fs::write(case.path(), content(300_001, 2)).unwrap();
+            "was written to"
+        };
         std::thread::sleep(Duration::from_millis(1100));
         reader.submit(1, &[part(0, 0, 10, 0)]);
         let error = all(&mut *reader).pop().unwrap().1.unwrap_err().to_string();

@@ -35,7 +35,7 @@ mod tests {
         #[test]
         fn a_window_is_the_fewest_blocks_that_cover_its_bytes(offset in 0_u64..1 << 40, len in 1_usize..1 << 24) {
             let window = Window::of(offset, len);
-            prop_assert!(window.start % BLOCK as u64 == 0 && window.len % BLOCK == 0);
+            prop_assert!(window.start.is_multiple_of(BLOCK as u64) && window.len.is_multiple_of(BLOCK));
             prop_assert_eq!(window.start + window.skip as u64, offset);
             prop_assert!(window.skip < BLOCK);
             let spare = window.len - window.skip - len;
