@@ -219,6 +219,11 @@ impl Engine {
         CpuCache::bytes_for(self.spec(), self.shared.kv, positions, self.shared.chunk)
     }
 
+    /// Sets who is told of each layer's routing, as for a trace; gives back who was told before.
+    pub fn set_route_sink(&self, sink: Option<Box<dyn RouteSink>>) -> Option<Box<dyn RouteSink>> {
+        self.shared.forward.lock().unwrap_or_else(PoisonError::into_inner).set_sink(sink)
+    }
+
     /// How experts are read, where they are.
     pub fn io(&self) -> Option<&IoChoice> {
         self.shared.io.as_ref()

@@ -65,6 +65,9 @@ impl<D: Device> Forward<D> {
             experts: &experts,
             rows: &rows,
         };
+        if let Some(sink) = &mut self.sink {
+            sink.routed(&routed);
+        }
         self.experts.request(&routed)?;
         if let Some((layer, experts)) = batch.ahead {
             self.hint(layer, experts);

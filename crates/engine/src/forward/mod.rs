@@ -8,7 +8,7 @@ mod mixer;
 
 use std::mem;
 
-use turbospark_experts::{Residency, Stats};
+use turbospark_experts::{Residency, RouteSink, Stats};
 use turbospark_kernels::Routes;
 use turbospark_model::{FeedForward, Layer, Linear, Mixer, ModelSpec, SideEmbedding};
 
@@ -43,6 +43,8 @@ pub(crate) struct Watch<'a> {
 pub(crate) struct Forward<D: Device> {
     device: D,
     experts: Box<dyn Residency>,
+    /// Told of each layer's routing.
+    sink: Option<Box<dyn RouteSink>>,
     buffers: Buffers<D::Buffer>,
     routes: Routes,
 }
@@ -86,7 +88,7 @@ struct Batch<'a, 'c, C> {
 
 impl<D: Device> Forward<D> {
     pub(crate) fn new(device: D, experts: Box<dyn Residency>) -> Self {
-        Forward { device, experts, buffers: Buffers::default(), routes: Routes::default() }
+        Forward { device, experts, sink: None, buffers: Buffers::default(), routes: Routes::default() }
     }
 
     /// Runs `rows` through all layers, appends to their caches and calls `sink(row, logits)` for each row of
@@ -178,6 +180,11 @@ impl<D: Device> Forward<D> {
     fn hint(&mut self, layer: usize, experts: usize) {
         let experts: Vec<u32> = (0..experts as u32).collect();
         self.experts.hint(layer, &experts);
+    }
+
+    /// Sets who is told of each layer's routing; gives back who was told before.
+    pub(crate) fn set_sink(&mut self, sink: Option<Box<dyn RouteSink>>) -> Option<Box<dyn RouteSink>> {
+        std::mem::replace(&mut self.sink, sink)
     }
 
     /// What the experts' reads and hits came to so far.
