@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use turbospark_experts::read::{Files, IoChoice, choose};
 use turbospark_experts::{
-    CacheCore, CacheShape, ExpertLayout, IoMode, LayerExperts, Mapped, PolicyKind, Residency, Slots, Stats,
-    Streamed, WINDOW,
+    CacheCore, CacheShape, ExpertLayout, IoMode, LayerExperts, Mapped, PolicyKind, Residency, RouteSink,
+    Slots, Stats, Streamed, WINDOW,
 };
 use turbospark_format::Gguf;
 use turbospark_kernels::default_threads;
