@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use turbospark_experts::read::{Files, IoChoice, choose};
+use turbospark_experts::read::{Files, IoChoice, Method, choose, choose_among};
 use turbospark_experts::{
     CacheCore, CacheShape, ExpertLayout, IoMode, LayerExperts, Mapped, PolicyKind, Residency, RouteSink,
     Slots, Stats, Streamed, WINDOW,
@@ -23,6 +23,10 @@ use crate::{CancelFlag, EngineError, KvKind, Session, tokenizer::TokenizerTask};
 const PREFILL_CHUNK: usize = 512;
 /// Bytes of activations that the chunk is chosen for.
 const ACTIVATION_BYTES: usize = 128 << 20;
+/// Bytes of experts that are read ahead of a long prompt's layers.
+const READ_AHEAD: usize = 128 << 20;
+/// Most experts that are read ahead.
+const MOST_AHEAD: usize = 64;
 /// Positions are exact in f32 up to here.
 const MAX_CONTEXT: usize = 1 << 24;
 
@@ -41,6 +45,10 @@ pub struct EngineOptions {
     pub memory: Option<u64>,
     /// How they are read.
     pub io: IoMode,
+    /// A way of reading to use instead of the fastest that is tried.
+    pub reads: Option<Method>,
+    /// Experts that are held at once, whatever `memory` allows: for tests and measurements.
+    pub expert_slots: Option<usize>,
 }
 
 /// An opened model. Clones share it.
@@ -383,22 +391,27 @@ fn residency(
     layout: ExpertLayout,
     options: &EngineOptions,
 ) -> Result<(Box<dyn Residency>, Option<IoChoice>), EngineError> {
-    let Some(memory) = options.memory else {
-        return Ok((Box::new(Mapped::new(gguf.clone(), layout)), None));
-    };
     let slot = layout.slot_bytes(gguf);
-    let ahead = (128 << 20) / slot;
-    let cached = (memory as usize / slot).max(8);
-    let slots = Slots::new(cached + ahead, slot)?;
+    let cached = match (options.expert_slots, options.memory) {
+        _ if slot == 0 => None,
+        (Some(slots), _) => Some(slots.max(1)),
+        (None, Some(memory)) => Some((memory as usize / slot).max(8)),
+        (None, None) => None,
+    };
+    let Some(cached) = cached else { return Ok((Box::new(Mapped::new(gguf.clone(), layout)), None)) };
+    let slots = Slots::new(cached + (READ_AHEAD / slot).clamp(1, MOST_AHEAD), slot)?;
     let files = Files::open(gguf.paths(), options.io)?;
-    let n = layout.layers().iter().flatten().map(|l| l.n_experts).max().unwrap_or(0);
     let mut segments = Vec::new();
     for (i, layer) in layout.layers().iter().enumerate() {
         for e in 0..layer.as_ref().map_or(0, |l| l.n_experts) {
             segments.extend(layout.segments(gguf, i, e as u32)?);
         }
     }
-    let (reader, choice) = choose(&files, &slots, &segments)?;
+    let (reader, choice) = match options.reads {
+        Some(method) => choose_among(&[method], &files, &slots, &segments)?,
+        None => choose(&files, &slots, &segments)?,
+    };
+    let n = layout.layers().iter().flatten().map(|l| l.n_experts).max().unwrap_or_default();
     let shape = CacheShape { layers: layout.layers().len(), experts: n, slots: cached };
     let core = CacheCore::new(shape, WINDOW, PolicyKind::default().build(shape));
     Ok((Box::new(Streamed::new(gguf.clone(), layout, slots, reader, core)), Some(choice)))

@@ -9,4 +9,5 @@ mod refusals;
 mod reuse;
 mod sensitivity;
 mod sessions;
+mod streaming;
 mod traps;
