@@ -169,7 +169,7 @@ impl Engine {
     ) -> Result<Engine, EngineError> {
         let streamed = options.memory.is_some();
         for (tensor, role) in gguf.tensors().iter().zip(&spec.roles) {
-            if *role != Role::Unused && !(streamed && *role == Role::Expert) {
+            if *role != Role::Unused && !(streamed && matches!(role, Role::Expert | Role::Embedding)) {
                 gguf.prefetch(tensor);
             }
         }
