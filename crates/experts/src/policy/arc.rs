@@ -77,7 +77,8 @@ impl Policy for Arc {
         if self.once.len() + self.once_gone.len() > self.slots {
             Arc::forget_oldest(&mut self.once_gone);
         }
-        if self.once.len() + self.again.len() + self.once_gone.len() + self.again_gone.len() > 2 * self.slots {
+        if self.once.len() + self.again.len() + self.once_gone.len() + self.again_gone.len() > 2 * self.slots
+        {
             Arc::forget_oldest(&mut self.again_gone);
         }
     }

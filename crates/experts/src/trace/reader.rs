@@ -127,8 +127,11 @@ impl Trace {
     /// What can't be read or is no whole trace. A last record that the file's end cuts off is left out, see
     /// [`Trace::cut_off`].
     pub fn open(path: &Path) -> Result<Trace, TraceError> {
-        let file = File::open(path)
-            .map_err(|source| TraceError::Io { doing: "open", path: path.to_owned(), source })?;
+        let file = File::open(path).map_err(|source| TraceError::Io {
+            doing: "open",
+            path: path.to_owned(),
+            source,
+        })?;
         Trace::read(BufReader::with_capacity(1 << 16, file), path)
     }
 
@@ -159,7 +162,9 @@ impl Trace {
             Fault::Io(source) => TraceError::Io { doing: "read", path, source },
             Fault::Magic => TraceError::NotATrace { path },
             Fault::Version(version) => TraceError::Version { path, version },
-            Fault::End => TraceError::Damaged { path, offset: begin, what: "the header is cut off".to_owned() },
+            Fault::End => {
+                TraceError::Damaged { path, offset: begin, what: "the header is cut off".to_owned() }
+            }
             Fault::Damaged(what) => TraceError::Damaged { path, offset: begin, what },
         })
     }
@@ -175,9 +180,10 @@ impl Trace {
         for i in 0..n_experts {
             let step = bytes.number()?;
             let next = expert.checked_add(step).filter(|_| i == 0 || step > 0);
-            let known = next.filter(|_| self.header.layers.get(layer as usize).is_some_and(|l| i < l.n_experts));
-            expert =
-                known.ok_or_else(|| Fault::Damaged(format!("{n_experts} experts that layer {layer} has not")))?;
+            let known =
+                next.filter(|_| self.header.layers.get(layer as usize).is_some_and(|l| i < l.n_experts));
+            expert = known
+                .ok_or_else(|| Fault::Damaged(format!("{n_experts} experts that layer {layer} has not")))?;
             self.experts.push(expert);
         }
         for _ in 0..n_experts {

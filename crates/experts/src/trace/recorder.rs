@@ -33,10 +33,15 @@ impl Recorder {
             return Err(TraceError::Misfit { what });
         }
         if header.model.len() > wire::LONGEST_NAME as usize {
-            return Err(TraceError::Misfit { what: format!("a model's name of {} bytes", header.model.len()) });
+            return Err(TraceError::Misfit {
+                what: format!("a model's name of {} bytes", header.model.len()),
+            });
         }
-        let file = File::create(path)
-            .map_err(|source| TraceError::Io { doing: "create", path: path.to_owned(), source })?;
+        let file = File::create(path).map_err(|source| TraceError::Io {
+            doing: "create",
+            path: path.to_owned(),
+            source,
+        })?;
         let mut buffer = Vec::with_capacity(BUFFER);
         buffer.extend_from_slice(wire::MAGIC);
         for n in [wire::VERSION, header.model.len() as u32] {

@@ -62,7 +62,9 @@ fn check(slots: usize) -> Result<(), TraceError> {
     if (1..=super::wire::MOST_KEYS as usize).contains(&slots) {
         return Ok(());
     }
-    Err(TraceError::Misfit { what: format!("a cache of {slots} slots can't be: give 1 or more, up to all experts") })
+    Err(TraceError::Misfit {
+        what: format!("a cache of {slots} slots can't be: give 1 or more, up to all experts"),
+    })
 }
 
 fn with_policy(trace: &Trace, policy: Box<dyn Policy>, slots: usize) -> ReplayResult {
