@@ -100,7 +100,8 @@ impl Policy for TinyLfu {
         loop {
             let main = self.probation.least(may_leave).or_else(|| self.protected.least(may_leave));
             let candidate = self.window.least(may_leave);
-            if self.window.len() <= self.most_window {
+            // With the newcomer, the window is one larger.
+            if self.window.len() < self.most_window {
                 return main.or(candidate);
             }
             let (Some(candidate), Some(main)) = (candidate, main) else { return main.or(candidate) };
@@ -109,7 +110,7 @@ impl Policy for TinyLfu {
             }
             self.window.remove(candidate);
             self.probation.set(candidate, self.now);
-            if self.window.len() <= self.most_window {
+            if self.window.len() < self.most_window {
                 return Some(main);
             }
         }
