@@ -77,8 +77,8 @@ def load(checkout):
     return conversion, gguf
 
 
-def convert(checkout, folder, target, tokenizer, name):
-    """Converts the checkpoint in `folder` to the file `target`."""
+def convert(checkout, folder, target, tokenizer, name, mtp=False):
+    """Converts the checkpoint in `folder` to the file `target`, with its prediction block if `mtp`."""
     import torch
 
     conversion, gguf = load(checkout)
@@ -90,8 +90,11 @@ def convert(checkout, folder, target, tokenizer, name):
     # Gemma 3 cuts the embedding to the tokens listed here.
     (folder / "tokenizer.json").write_text(
         json.dumps({"model": {"vocab": {str(i): i for i in range(vocab)}}, "added_tokens": []}))
+    model_class = conversion.get_model_class(architecture, mmproj=False)
+    if model_class.supports_mtp_export:
+        model_class.no_mtp = not mtp
     with torch.inference_mode():
-        model = conversion.get_model_class(architecture, mmproj=False)(
+        model = model_class(
             folder, gguf.LlamaFileType.ALL_F32, target, eager=True, model_name=f"tiny {name}")
         for part in (model, getattr(model, "impl", None)):
             if part is not None:

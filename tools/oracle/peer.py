@@ -4,8 +4,8 @@
     python tools/oracle/peer.py testdata/oracle [NAME ...]
 
 Writes `llama_cpp_max_abs_diff` into `NAME.json`: largest absolute differences over the stored prompt positions and over the
-decode steps, with an f32 cache and without flash attention, and the number of greedy tokens that differ. Where the fixture has a second reading (`alt_*`), the
-differences are to that one.
+decode steps, with an f32 cache and without flash attention, and the number of greedy tokens that differ. Where the fixture
+has a second reading (`alt_*`), the differences are to that one.
 """
 
 import json
@@ -33,8 +33,8 @@ def compare(file, description, reference):
     """The differences of one GGUF, or the reason why llama.cpp has none."""
     try:
         model = llama_cpp.Llama(
-            str(file), n_ctx=256, n_batch=256, n_ubatch=256, n_threads=1, logits_all=True, flash_attn=False, type_k=0, type_v=0,
-            swa_full=False, verbose=False)
+            str(file), n_ctx=256, n_batch=256, n_ubatch=256, n_threads=1, logits_all=True, flash_attn=False, type_k=0,
+            type_v=0, swa_full=False, verbose=False)
     except ValueError as error:
         return {"error": str(error).split(":")[0]}
     prompt_diff, step_diff, mismatches, steps = 0.0, 0.0, 0, 0

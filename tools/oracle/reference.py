@@ -2,7 +2,7 @@
 choices were.
 
 A continuation is only worth comparing where the first choice leads clearly, and a routed model only where no expert is
-chosen by a hair: `Closeness` gathers both, and the generator draws another seed when either is too small.
+chosen by a hair: both are recorded, and the generator draws another seed when either is too small.
 """
 
 import contextlib
@@ -68,12 +68,19 @@ def run(model, ids):
     return entry, full[positions].contiguous(), generated.contiguous()
 
 
-def evaluate(model, vocab, seed):
-    """All prompts: entries, tensors by name, the smallest router gap (None without routing)."""
+@torch.no_grad()
+def evaluate(model, vocab, seed, min_gap):
+    """All prompts: entries, tensors by name, the smallest router gap (None without routing); None below `min_gap`."""
     entries, tensors = [], {}
     with router_gaps() as gaps:
         for i, ids in enumerate(prompts(vocab, seed)):
+            # One pass says whether this seed is worth the others.
+            model(torch.tensor([ids]))
+            if gaps and min(gaps) <= min_gap:
+                return None
             entry, logits, generated = run(model, ids)
             entries.append(entry)
             tensors[f"p{i}_logits"], tensors[f"p{i}_gen_logits"] = logits, generated
+    if gaps and min(gaps) <= min_gap:
+        return None
     return entries, tensors, min(gaps) if gaps else None

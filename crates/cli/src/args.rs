@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use turbospark_engine::{EngineOptions, KvKind, SamplingParams};
+use turbospark_engine::{EngineOptions, IoMode, KvKind, SamplingParams};
 
 /// More than the processors of any machine this is for.
 const MAX_THREADS: usize = 1024;
@@ -75,11 +75,45 @@ pub(crate) struct ModelArgs {
     /// Number format of the KV cache
     #[arg(long, value_enum, default_value_t = Kv::F16)]
     pub(crate) kv: Kv,
+    /// Memory of the whole process
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) memory: Option<u64>,
+    /// How experts that don't fit are read
+    #[arg(long, value_enum, default_value_t = Io::Auto)]
+    pub(crate) io: Io,
 }
 
 impl ModelArgs {
     pub(crate) fn options(&self, context: Option<usize>) -> EngineOptions {
-        EngineOptions { threads: self.threads, kv: self.kv.into(), context, ..EngineOptions::default() }
+        EngineOptions {
+            threads: self.threads,
+            kv: self.kv.into(),
+            context,
+            memory: self.memory,
+            io: self.io.into(),
+            ..EngineOptions::default()
+        }
+    }
+}
+
+/// How experts that don't fit in memory are read.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Io {
+    /// Past the page cache where the file system can, else through it
+    Auto,
+    /// Past the page cache, or an error
+    Direct,
+    /// Through the page cache
+    Buffered,
+}
+
+impl From<Io> for IoMode {
+    fn from(io: Io) -> IoMode {
+        match io {
+            Io::Auto => IoMode::Auto,
+            Io::Direct => IoMode::Direct,
+            Io::Buffered => IoMode::Buffered,
+        }
     }
 }
 

@@ -96,7 +96,7 @@ pub(crate) fn answer(session: &mut Session, prompt: &[u32], options: GenerateOpt
 }
 
 /// The line at the end: what was done, how fast, and what it took. `first` is the time to the first token in seconds.
-pub(crate) fn summary(stats: &GenerationStats, first: f64) -> String {
+pub(crate) fn summary(engine: &Engine, stats: &GenerationStats, first: f64) -> String {
     let mut line = format!(
         "prefill {} tokens, {:.1} tok/s | decode {} tokens, {:.1} tok/s | first token {first:.3} s",
         stats.prefill_tokens,
@@ -104,6 +104,22 @@ pub(crate) fn summary(stats: &GenerationStats, first: f64) -> String {
         stats.decode_tokens,
         stats.decode_rate(),
     );
+    if let Some(io) = engine.io() {
+        let (prefill, decode) = (&stats.prefill_experts, &stats.decode_experts);
+        line += &format!(
+            " | experts {:.0} % hits in prefill, {:.0} % in decode",
+            100.0 * prefill.hit_rate(),
+            100.0 * decode.hit_rate()
+        );
+        let tokens = stats.decode_tokens.saturating_sub(1);
+        if tokens > 0 && !stats.decode.is_zero() {
+            line += &format!(", {} read a token", output::bytes(decode.bytes_read / tokens as u64));
+            let rate = decode.bytes_read as f64 / stats.decode.as_secs_f64() / 1e6;
+            if let Some(disk) = io.mb_per_s {
+                line += &format!(", {:.0} % of the disk's {disk:.0} MB/s", 100.0 * rate / disk);
+            }
+        }
+    }
     if let Some(peak) = memory::peak() {
         line += &format!(" | peak memory {}", output::bytes(peak));
     }

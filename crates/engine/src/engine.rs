@@ -5,20 +5,28 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use turbospark_experts::{ExpertLayout, LayerExperts, Mapped};
+use turbospark_experts::read::{Files, IoChoice, Method, choose, choose_among};
+use turbospark_experts::{
+    CacheCore, CacheShape, ExpertLayout, IoMode, LayerExperts, Mapped, PolicyKind, Residency, RouteSink,
+    Slots, Stats, Streamed, WINDOW,
+};
 use turbospark_format::Gguf;
 use turbospark_kernels::default_threads;
 use turbospark_model::{FeedForward, ModelSpec, Role};
 use turbospark_text::{Specials, Tokenizer};
 
 use crate::device::{CpuCache, CpuDevice};
-use crate::forward::{Forward, Row, row_width};
-use crate::{EngineError, KvKind, Session, tokenizer::TokenizerTask};
+use crate::forward::{Forward, Row, Watch, row_width};
+use crate::{CancelFlag, EngineError, KvKind, Session, tokenizer::TokenizerTask};
 
 /// Rows of a prompt that are fed at a time, where activations allow it.
 const PREFILL_CHUNK: usize = 512;
 /// Bytes of activations that the chunk is chosen for.
 const ACTIVATION_BYTES: usize = 128 << 20;
+/// Bytes of experts that are read ahead of a long prompt's layers.
+const READ_AHEAD: usize = 128 << 20;
+/// Most experts that are read ahead.
+const MOST_AHEAD: usize = 64;
 /// Positions are exact in f32 up to here.
 const MAX_CONTEXT: usize = 1 << 24;
 
@@ -33,6 +41,14 @@ pub struct EngineOptions {
     pub kv: KvKind,
     /// Prompt rows fed at a time; default: 512, fewer for very wide models.
     pub prefill_chunk: Option<usize>,
+    /// Bytes that the whole process may take. Experts that don't fit are read from the file when a layer needs them.
+    pub memory: Option<u64>,
+    /// How they are read.
+    pub io: IoMode,
+    /// A way of reading to use instead of the fastest that is tried.
+    pub reads: Option<Method>,
+    /// Experts that are held at once, whatever `memory` allows: for tests and measurements.
+    pub expert_slots: Option<usize>,
 }
 
 /// An opened model. Clones share it.
@@ -50,6 +66,7 @@ struct Shared {
     context: usize,
     chunk: usize,
     kv: KvKind,
+    io: Option<IoChoice>,
 }
 
 /// One sequence's keys, values and recurrent states.
@@ -150,8 +167,9 @@ impl Engine {
         tokenizer: TokenizerTask,
         options: EngineOptions,
     ) -> Result<Engine, EngineError> {
+        let streamed = options.memory.is_some();
         for (tensor, role) in gguf.tensors().iter().zip(&spec.roles) {
-            if *role != Role::Unused {
+            if *role != Role::Unused && !(streamed && *role == Role::Expert) {
                 gguf.prefetch(tensor);
             }
         }
@@ -164,7 +182,7 @@ impl Engine {
         let device = CpuDevice::new(gguf.clone(), &spec, options.threads.unwrap_or_else(default_threads))?;
         let layout =
             ExpertLayout::new(&gguf, spec.layers.iter().map(|l| experts_of(&l.feed_forward)).collect())?;
-        let experts = Box::new(Mapped::new(gguf.clone(), layout));
+        let (experts, io) = residency(&gguf, layout, &options)?;
         let shared = Shared {
             gguf,
             spec,
@@ -174,6 +192,7 @@ impl Engine {
             context,
             chunk: options.prefill_chunk.unwrap_or(chunk).max(1),
             kv: options.kv,
+            io,
         };
         Ok(Engine { shared: Arc::new(shared) })
     }
@@ -206,6 +225,21 @@ impl Engine {
     /// Bytes that the KV cache of one sequence of `positions` positions takes.
     pub fn kv_bytes(&self, positions: usize) -> u64 {
         CpuCache::bytes_for(self.spec(), self.shared.kv, positions, self.shared.chunk)
+    }
+
+    /// Sets who is told of each layer's routing, as for a trace; gives back who was told before.
+    pub fn set_route_sink(&self, sink: Option<Box<dyn RouteSink>>) -> Option<Box<dyn RouteSink>> {
+        self.shared.forward.lock().unwrap_or_else(PoisonError::into_inner).set_sink(sink)
+    }
+
+    /// How experts are read, where they are.
+    pub fn io(&self) -> Option<&IoChoice> {
+        self.shared.io.as_ref()
+    }
+
+    /// What the reads of experts and their hits came to since the engine was opened.
+    pub fn expert_stats(&self) -> Stats {
+        self.shared.forward.lock().unwrap_or_else(PoisonError::into_inner).expert_stats()
     }
 
     /// The file's tokenizer.
@@ -244,6 +278,21 @@ impl Engine {
     pub fn forward(
         &self,
         parts: &mut [Part<'_>],
+        sink: impl FnMut(usize, usize, &mut [f32]),
+    ) -> Result<(), EngineError> {
+        self.forward_watched(parts, &CancelFlag::new(), &mut |_| {}, sink)
+    }
+
+    /// As [`Engine::forward`]; ends with [`EngineError::Cancelled`] soon after the flag is raised, and tells `layers_done` how many
+    /// layers are done.
+    ///
+    /// # Errors
+    /// As [`Engine::forward`]. After a cancelled pass the sequences are as after any other error.
+    pub fn forward_watched(
+        &self,
+        parts: &mut [Part<'_>],
+        cancel: &CancelFlag,
+        layers_done: &mut dyn FnMut(usize),
         mut sink: impl FnMut(usize, usize, &mut [f32]),
     ) -> Result<(), EngineError> {
         if parts.is_empty() {
@@ -270,10 +319,12 @@ impl Engine {
         }
         let mut caches: Vec<&mut CpuCache> = parts.iter_mut().map(|p| &mut p.sequence.cache).collect();
         let mut forward = self.shared.forward.lock().unwrap_or_else(PoisonError::into_inner);
-        let result = forward.run(self.spec(), &rows, &mut caches, &wanted, &mut |row, logits| {
+        let mut watch = Watch { cancelled: &|| cancel.is_cancelled(), layers_done };
+        let mut to_part = |row: usize, logits: &mut [f32]| {
             let part = rows[row].sequence;
             sink(part, row - starts[part], logits);
-        });
+        };
+        let result = forward.run(self.spec(), &rows, &mut caches, &wanted, &mut watch, &mut to_part);
         for Part { sequence, tokens, .. } in parts {
             match result {
                 Ok(()) => sequence.len += tokens.len(),
@@ -333,4 +384,35 @@ fn experts_of(feed_forward: &FeedForward) -> Option<LayerExperts> {
             tensors: moe.tensors().iter().map(|t| t.index).collect(),
         }),
     }
+}
+
+fn residency(
+    gguf: &Arc<Gguf>,
+    layout: ExpertLayout,
+    options: &EngineOptions,
+) -> Result<(Box<dyn Residency>, Option<IoChoice>), EngineError> {
+    let slot = layout.slot_bytes(gguf);
+    let cached = match (options.expert_slots, options.memory) {
+        _ if slot == 0 => None,
+        (Some(slots), _) => Some(slots.max(1)),
+        (None, Some(memory)) => Some((memory as usize / slot).max(8)),
+        (None, None) => None,
+    };
+    let Some(cached) = cached else { return Ok((Box::new(Mapped::new(gguf.clone(), layout)), None)) };
+    let slots = Slots::new(cached + (READ_AHEAD / slot).clamp(1, MOST_AHEAD), slot)?;
+    let files = Files::open(gguf.paths(), options.io)?;
+    let mut segments = Vec::new();
+    for (i, layer) in layout.layers().iter().enumerate() {
+        for e in 0..layer.as_ref().map_or(0, |l| l.n_experts) {
+            segments.extend(layout.segments(gguf, i, e as u32)?);
+        }
+    }
+    let (reader, choice) = match options.reads {
+        Some(method) => choose_among(&[method], &files, &slots, &segments)?,
+        None => choose(&files, &slots, &segments)?,
+    };
+    let n = layout.layers().iter().flatten().map(|l| l.n_experts).max().unwrap_or_default();
+    let shape = CacheShape { layers: layout.layers().len(), experts: n, slots: cached };
+    let core = CacheCore::new(shape, WINDOW, PolicyKind::default().build(shape));
+    Ok((Box::new(Streamed::new(gguf.clone(), layout, slots, reader, core)), Some(choice)))
 }

@@ -25,6 +25,10 @@ pub enum EngineError {
     #[error(transparent)]
     Expert(#[from] ExpertError),
 
+    /// The file can't be read as experts are.
+    #[error(transparent)]
+    Read(#[from] turbospark_experts::ReadError),
+
     /// A router's logits are not numbers, so no expert can be chosen.
     #[error(
         "layer {layer}, position {position}: the router's logit of expert {expert} is NaN or infinite: the model's weights are damaged, or this file's format is misread"

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use turbospark_experts::Stats;
 use turbospark_text::{DecodeStream, StopOutcome, StopStrings};
 
 use crate::session::State;
@@ -88,6 +89,10 @@ pub struct GenerationStats {
     pub decode: Duration,
     /// From the start of the call to the first token; zero before it.
     pub time_to_first_token: Duration,
+    /// What the prompt's rows did to the experts' cache.
+    pub prefill_experts: Stats,
+    /// What the generated tokens' rows did to it. Other sequences of the engine count as well.
+    pub decode_experts: Stats,
 }
 
 impl GenerationStats {
@@ -123,6 +128,8 @@ pub struct Generation<'s> {
     failed: bool,
     started: Instant,
     stats: GenerationStats,
+    /// Counts of the experts' cache when the prompt had been fed.
+    experts_before: Stats,
 }
 
 impl<'s> Generation<'s> {
@@ -133,6 +140,7 @@ impl<'s> Generation<'s> {
         options: GenerateOptions,
     ) -> Result<Self, EngineError> {
         let started = Instant::now();
+        let experts_at_start = engine.expert_stats();
         let mut sampler = Sampler::new(options.sampling, engine.spec().n_vocab)?;
         let tokenizer = engine.tokenizer()?;
         let (prefill_tokens, finished) =
@@ -157,7 +165,13 @@ impl<'s> Generation<'s> {
             finished: finished.or((max_tokens == 0).then_some(FinishReason::Length)),
             failed: false,
             started,
-            stats: GenerationStats { prefill_tokens, prefill: started.elapsed(), ..Default::default() },
+            stats: GenerationStats {
+                prefill_tokens,
+                prefill: started.elapsed(),
+                prefill_experts: engine.expert_stats().since(&experts_at_start),
+                ..Default::default()
+            },
+            experts_before: engine.expert_stats(),
         })
     }
 
@@ -168,13 +182,14 @@ impl<'s> Generation<'s> {
 
     /// Counts and times so far.
     pub fn stats(&self) -> GenerationStats {
-        self.stats
+        let decode_experts = self.engine.expert_stats().since(&self.experts_before);
+        GenerationStats { decode_experts, ..self.stats }
     }
 
     /// The next token: feeds the one before it and samples.
     fn sample(&mut self) -> Result<u32, EngineError> {
         if let Some(token) = self.unfed.take() {
-            self.state.feed(self.engine, &[token], &CancelFlag::new(), &PromptProgress::default())?;
+            self.state.feed(self.engine, &[token], &self.cancel, &PromptProgress::default())?;
         }
         let token = self.sampler.sample(&mut self.state.logits)?;
         self.unfed = Some(token);
@@ -186,7 +201,12 @@ impl<'s> Generation<'s> {
             return Ok(self.finish(FinishReason::Cancelled, None, String::new()));
         }
         let step = Instant::now();
-        let token = self.sample()?;
+        let token = match self.sample() {
+            Err(EngineError::Cancelled { .. }) => {
+                return Ok(self.finish(FinishReason::Cancelled, None, String::new()));
+            }
+            token => token?,
+        };
         self.stats.decode_tokens += 1;
         if self.stats.decode_tokens == 1 {
             self.stats.time_to_first_token = self.started.elapsed();

@@ -42,4 +42,6 @@ pub use forward::Row;
 pub use generate::{FinishReason, GenerateOptions, Generation, GenerationStats, Piece, PromptProgress};
 pub use sampling::{Sampler, SamplingParams, SplitMix64, argmax, check_finite};
 pub use session::{CancelFlag, Session};
+pub use turbospark_experts::read::{Engine as ReadEngine, IoChoice, Method as ReadMethod};
+pub use turbospark_experts::{IoMode, Stats};
 pub use turbospark_kernels::KvKind;

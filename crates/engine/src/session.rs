@@ -6,6 +6,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use turbospark_experts::ExpertError;
+
 use crate::engine::{Part, Sequence, Wanted};
 use crate::generate::{GenerateOptions, Generation, PromptProgress};
 use crate::{Engine, EngineError};
@@ -151,17 +153,30 @@ impl State {
             if cancel.is_cancelled() {
                 return Err(EngineError::Cancelled { fed, tokens: tokens.len() });
             }
-            fed += chunk.len();
-            let wanted = if fed == tokens.len() { Wanted::Last } else { Wanted::Nothing };
+            let last = fed + chunk.len() == tokens.len();
+            let wanted = if last { Wanted::Last } else { Wanted::Nothing };
             let part = Part { sequence: &mut self.sequence, tokens: chunk, wanted };
-            let result = engine.forward(&mut [part], |_, _, logits| {
+            let n_layers = engine.spec().layers.len();
+            // A long chunk through all layers takes long: its share of layers counts as its share of tokens.
+            let mut layers_done =
+                |layers: usize| progress.report(fed + chunk.len() * layers / n_layers, tokens.len());
+            let result = engine.forward_watched(&mut [part], cancel, &mut layers_done, |_, _, logits| {
                 self.logits.clear();
                 self.logits.extend_from_slice(logits);
             });
             if let Err(error) = result {
                 self.tokens.truncate(self.sequence.len());
-                return Err(error);
+                let cancelled = matches!(
+                    error,
+                    EngineError::Cancelled { .. } | EngineError::Expert(ExpertError::Cancelled { .. })
+                );
+                return Err(if cancelled {
+                    EngineError::Cancelled { fed, tokens: tokens.len() }
+                } else {
+                    error
+                });
             }
+            fed += chunk.len();
             self.tokens.extend_from_slice(chunk);
             progress.report(fed, tokens.len());
         }

@@ -13,6 +13,13 @@ pub enum ExpertError {
         expert: u32,
     },
 
+    /// The caller asked to stop while reads were awaited.
+    #[error("stopped while the experts of layer {layer} were read")]
+    Cancelled {
+        /// The layer.
+        layer: usize,
+    },
+
     /// A tensor that is not made of so many experts of one size.
     #[error("tensor `{name}` of {bytes} bytes can't be cut into {n_experts} experts of one size")]
     UnevenTensor {
@@ -22,5 +29,27 @@ pub enum ExpertError {
         bytes: u64,
         /// Experts it should hold.
         n_experts: usize,
+    },
+
+    /// Memory for slots that the system does not give.
+    #[error("no memory for {slots} slots of {slot_bytes} bytes: {source}")]
+    NoMemory {
+        /// Slots asked for.
+        slots: usize,
+        /// Bytes of each.
+        slot_bytes: usize,
+        /// What the system said.
+        source: std::io::Error,
+    },
+
+    /// Bytes of an expert that can't be read.
+    #[error("layer {layer}, expert {expert}: {source}")]
+    Read {
+        /// The layer.
+        layer: usize,
+        /// The expert.
+        expert: u32,
+        /// What and where.
+        source: crate::ReadError,
     },
 }

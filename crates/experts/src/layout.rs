@@ -5,6 +5,7 @@
 use turbospark_format::Gguf;
 
 use crate::ExpertError;
+use crate::read::{Segment, Window};
 
 /// The routed experts of one layer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,6 +39,36 @@ impl ExpertLayout {
             }
         }
         Ok(ExpertLayout { layers })
+    }
+
+    /// Where the parts of `expert` of `layer` lie, in the layer's order of tensors.
+    ///
+    /// # Errors
+    /// An expert that is not there.
+    pub fn segments(&self, gguf: &Gguf, layer: usize, expert: u32) -> Result<Vec<Segment>, ExpertError> {
+        let experts = self.layer(layer, expert)?;
+        let segment = |&index: &usize| {
+            let tensor = &gguf.tensors()[index];
+            let len = tensor.bytes / experts.n_experts as u64;
+            Segment { file: tensor.shard, offset: tensor.offset + u64::from(expert) * len, len: len as usize }
+        };
+        Ok(experts.tensors.iter().map(segment).collect())
+    }
+
+    /// Bytes that the largest expert takes in a slot, with what is read around its parts.
+    pub fn slot_bytes(&self, gguf: &Gguf) -> usize {
+        let layers = self.layers.iter().enumerate().filter_map(|(i, l)| Some((i, l.as_ref()?)));
+        let experts = layers.flat_map(|(i, l)| (0..l.n_experts as u32).map(move |e| (i, e)));
+        let bytes = experts.filter_map(|(layer, expert)| {
+            let segments = self.segments(gguf, layer, expert).ok()?;
+            Some(segments.iter().map(|s| Window::of(s.offset, s.len).len).sum())
+        });
+        bytes.max().unwrap_or_default()
+    }
+
+    /// The layers' experts, in order.
+    pub fn layers(&self) -> &[Option<LayerExperts>] {
+        &self.layers
     }
 
     /// The experts of `layer`, if it has `expert` among them.

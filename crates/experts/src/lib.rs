@@ -1,32 +1,46 @@
 //! Residency: where the bytes of a model's experts are when a layer needs them.
 //!
 //! The forward pass knows one seam, [`Residency`]: it asks for the experts that a layer's rows were routed to and computes
-//! from the [`Lease`] it gets. Where the bytes came from can't change a result.
-#![forbid(unsafe_code)]
+//! with each [`Wave`] of them as it gets usable. Where the bytes came from, and in which order, can't change a result.
+#![deny(unsafe_code)]
 
 mod error;
 mod layout;
 mod mapped;
 mod policy;
+pub mod read;
 mod routes;
+mod slots;
+mod streamed;
 pub mod trace;
 
 pub use error::ExpertError;
 pub use layout::{ExpertLayout, LayerExperts};
 pub use mapped::Mapped;
 pub use policy::{CacheCore, CacheShape, Counts, Policy, PolicyKind, UnknownPolicy, WINDOW};
+pub use read::{IoMode, ReadError};
 pub use routes::{Key, Phase, RouteBatch, RouteSink};
+pub use slots::{Leased, SlotState, Slots};
+pub use streamed::Streamed;
 
 /// What gives a layer's experts to the forward pass.
 pub trait Residency: Send {
-    /// Blocks until all of `experts` of `layer` can be read. Their bytes stay in place as long as the lease lives.
+    /// Asks for the experts of `batch`. Reads of those that are not there start at once. What an earlier request
+    /// has not given yet is dropped.
     ///
     /// # Errors
     /// An expert that the layer has not; bytes that can't be read.
-    fn make_resident(&mut self, layer: usize, experts: &[u32]) -> Result<Lease<'_>, ExpertError>;
+    fn request(&mut self, batch: &RouteBatch<'_>) -> Result<(), ExpertError>;
 
-    /// Says that `experts` of `layer` will probably be needed. May start reads; never changes a result, evicts what is in
-    /// use or delays what was asked for.
+    /// Blocks until more of the requested experts can be used and gives all that can; `None` when all have been given. The wave
+    /// before is done with: its bytes may leave.
+    ///
+    /// # Errors
+    /// Bytes that can't be read; [`ExpertError::Cancelled`] soon after `cancelled` says so. The request is dropped then.
+    fn next(&mut self, cancelled: &dyn Fn() -> bool) -> Result<Option<Wave<'_>>, ExpertError>;
+
+    /// Says that `experts` of `layer` will probably be asked for next. May start reads; never changes a result or
+    /// delays what was asked for.
     fn hint(&mut self, _layer: usize, _experts: &[u32]) {}
 
     /// What happened so far.
@@ -36,7 +50,7 @@ pub trait Residency: Send {
 /// Counts since the start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Experts that were asked for, once for each call that named them.
+    /// Experts that were asked for, once for each request that named them.
     pub requests: u64,
     /// Of these, the ones that were there.
     pub hits: u64,
@@ -44,21 +58,44 @@ pub struct Stats {
     pub bytes_read: u64,
 }
 
-/// The bytes of the experts of one request, in the order in which they were asked for.
-pub struct Lease<'a> {
+impl Stats {
+    /// Counts since `before`, which were taken of the same residency.
+    pub fn since(&self, before: &Stats) -> Stats {
+        Stats {
+            requests: self.requests - before.requests,
+            hits: self.hits - before.hits,
+            bytes_read: self.bytes_read - before.bytes_read,
+        }
+    }
+
+    /// Share of the hits; 0 where nothing was asked for.
+    pub fn hit_rate(&self) -> f64 {
+        if self.requests == 0 { 0.0 } else { self.hits as f64 / self.requests as f64 }
+    }
+}
+
+/// Experts of a request that can be used now.
+pub struct Wave<'a> {
+    /// Each one's index in the request, ascending.
+    indices: Vec<usize>,
     /// Parts of one expert.
     per_expert: usize,
     /// `[experts, parts]`.
     parts: Vec<&'a [u8]>,
 }
 
-impl<'a> Lease<'a> {
-    /// Bytes of part `part` (in the layout's order of tensors) of the `index`-th expert of the request.
+impl<'a> Wave<'a> {
+    /// Indices in the request, ascending.
+    pub fn indices(&self) -> &[usize] {
+        &self.indices
+    }
+
+    /// Bytes of part `part` (in the layout's order of tensors) of the `i`-th expert of the wave.
     ///
     /// # Panics
-    /// Where the request had fewer experts, or an expert has fewer parts.
-    pub fn part(&self, index: usize, part: usize) -> &'a [u8] {
+    /// Where the wave has fewer experts, or an expert has fewer parts.
+    pub fn part(&self, i: usize, part: usize) -> &'a [u8] {
         assert!(part < self.per_expert, "an expert has fewer parts");
-        self.parts[index * self.per_expert + part]
+        self.parts[i * self.per_expert + part]
     }
 }

@@ -4,36 +4,50 @@ use std::sync::Arc;
 
 use turbospark_format::Gguf;
 
-use crate::{ExpertError, ExpertLayout, Lease, Residency, Stats};
+use crate::{ExpertError, ExpertLayout, Residency, RouteBatch, Stats, Wave};
 
 /// Experts where the file's mapping has them.
 pub struct Mapped {
     gguf: Arc<Gguf>,
     layout: ExpertLayout,
+    /// What was asked for and not given yet.
+    asked: Option<(usize, Vec<u32>)>,
     requests: u64,
 }
 
 impl Mapped {
     /// The experts of `layout`, which was made for `gguf`.
     pub fn new(gguf: Arc<Gguf>, layout: ExpertLayout) -> Mapped {
-        Mapped { gguf, layout, requests: 0 }
+        Mapped { gguf, layout, asked: None, requests: 0 }
     }
 }
 
 impl Residency for Mapped {
-    fn make_resident(&mut self, layer: usize, experts: &[u32]) -> Result<Lease<'_>, ExpertError> {
-        let mut lease = Lease { per_expert: 0, parts: Vec::new() };
-        for &expert in experts {
+    fn request(&mut self, batch: &RouteBatch<'_>) -> Result<(), ExpertError> {
+        let layer = batch.layer as usize;
+        for &expert in batch.experts {
+            self.layout.layer(layer, expert)?;
+        }
+        self.requests += batch.experts.len() as u64;
+        self.asked = Some((layer, batch.experts.to_vec()));
+        Ok(())
+    }
+
+    fn next(&mut self, _cancelled: &dyn Fn() -> bool) -> Result<Option<Wave<'_>>, ExpertError> {
+        let Some((layer, experts)) = self.asked.take().filter(|(_, e)| !e.is_empty()) else {
+            return Ok(None);
+        };
+        let mut wave = Wave { indices: (0..experts.len()).collect(), per_expert: 0, parts: Vec::new() };
+        for expert in experts {
             let found = self.layout.layer(layer, expert)?;
-            lease.per_expert = found.tensors.len();
+            wave.per_expert = found.tensors.len();
             for &tensor in &found.tensors {
                 let bytes = self.gguf.bytes(&self.gguf.tensors()[tensor]);
                 let size = bytes.len() / found.n_experts;
-                lease.parts.push(&bytes[expert as usize * size..][..size]);
+                wave.parts.push(&bytes[expert as usize * size..][..size]);
             }
         }
-        self.requests += experts.len() as u64;
-        Ok(lease)
+        Ok(Some(wave))
     }
 
     fn stats(&self) -> Stats {
@@ -58,18 +72,25 @@ mod tests {
         Arc::new(Gguf::from_bytes(bytes).unwrap())
     }
 
+    fn batch(layer: u32, experts: &[u32]) -> RouteBatch<'_> {
+        const ONES: [u32; 8] = [1; 8];
+        RouteBatch { phase: crate::Phase::Decode, layer, n_rows: 1, experts, rows: &ONES[..experts.len()] }
+    }
+
     fn layout(gguf: &Gguf, n_experts: usize) -> Result<ExpertLayout, ExpertError> {
         ExpertLayout::new(gguf, vec![None, Some(LayerExperts { n_experts, tensors: vec![0, 1] })])
     }
 
     #[test]
-    fn a_lease_has_each_experts_own_bytes_in_the_order_asked() {
+    fn a_wave_has_each_experts_own_bytes_in_the_order_asked() {
         let gguf = file();
         let mut mapped = Mapped::new(gguf.clone(), layout(&gguf, 3).unwrap());
-        let lease = mapped.make_resident(1, &[2, 0]).unwrap();
-        assert_eq!((lease.part(0, 0)[0], lease.part(1, 0)[0], lease.part(0, 1)[0]), (64, 0, 164));
-        assert_eq!(lease.part(0, 1).len(), 32);
-        drop(lease);
+        mapped.request(&batch(1, &[0, 2])).unwrap();
+        let wave = mapped.next(&|| false).unwrap().unwrap();
+        assert_eq!(wave.indices(), [0, 1]);
+        assert_eq!((wave.part(0, 0)[0], wave.part(1, 0)[0], wave.part(1, 1)[0]), (0, 64, 164));
+        assert_eq!(wave.part(0, 1).len(), 32);
+        assert!(mapped.next(&|| false).unwrap().is_none());
         assert_eq!(mapped.stats(), Stats { requests: 2, hits: 2, bytes_read: 0 });
     }
 
@@ -78,7 +99,7 @@ mod tests {
         let gguf = file();
         let mut mapped = Mapped::new(gguf.clone(), layout(&gguf, 3).unwrap());
         for (layer, expert) in [(0, 0), (1, 3), (2, 0)] {
-            let error = mapped.make_resident(layer, &[expert]).err().unwrap().to_string();
+            let error = mapped.request(&batch(layer, &[expert])).unwrap_err().to_string();
             assert_eq!(error, format!("layer {layer} has no expert {expert}"));
         }
         assert!(matches!(layout(&gguf, 5), Err(ExpertError::UnevenTensor { .. })));

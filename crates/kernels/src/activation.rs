@@ -35,7 +35,7 @@ impl Cpu {
     }
 
     /// `gate = (u + 1) · g · sigmoid(alpha · g)` with `g = min(gate, limit)` and `u = up` kept within `-limit..=limit`: the clamped
-    /// SwiGLU of gpt-oss (OpenAI 2025), whose limit is 7 and alpha 1.702. NaN stays NaN.
+    /// SwiGLU (OpenAI 2025, whose limit is 7 and alpha 1.702). NaN stays NaN.
     ///
     /// # Panics
     /// Where the lengths differ.

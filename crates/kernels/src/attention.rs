@@ -24,8 +24,8 @@ pub struct AttnParams<'a> {
     pub scale: f32,
     /// A row sees this many positions, its own included; `None` for all.
     pub window: Option<usize>,
-    /// `[n_heads]`: a logit per query head that takes its share of the softmax and adds no value (Xiao et al. 2024, as
-    /// gpt-oss trains it). `scale` does not apply to it.
+    /// `[n_heads]`: a logit per query head that takes its share of the softmax and adds no value (after Xiao
+    /// et al. 2024, "Efficient Streaming Language Models with Attention Sinks"). `scale` does not apply to it.
     pub sinks: Option<&'a [f32]>,
 }
 
@@ -227,8 +227,8 @@ impl Call<'_> {
             // Many queries: one conversion serves them all. It is exact, so the bits stay the same.
             b.page.resize(k.len() + v.len(), 0.0);
             let (k32, v32) = b.page.split_at_mut(k.len());
-            k.reinterpret_cast::<half::f16>().convert_to_f32_slice(k32);
-            v.reinterpret_cast::<half::f16>().convert_to_f32_slice(v32);
+            widen(self.cpu.isa, k, k32);
+            widen(self.cpu.isa, v, v32);
             data = PageData::F32 { k: k32, v: v32 };
         }
         let mut job = PageJob { page: data, k_dim, v_dim, latent, q: &b.q, seen: &b.seen, out: &mut b.part };
@@ -295,5 +295,15 @@ fn merge(isa: Isa, total: &mut [f32], part: &[f32]) {
         // SAFETY: this set is chosen only where the processor has it.
         Isa::Avx2 => unsafe { crate::avx2::attention::merge(total, part) },
         _ => scalar::merge_parts(total, part),
+    }
+}
+
+/// Converts the bits of f16 numbers.
+fn widen(isa: Isa, from: &[u16], to: &mut [f32]) {
+    match isa {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: this set is chosen only where the processor has it.
+        Isa::Avx2 => unsafe { crate::avx2::attention::widen(from, to) },
+        _ => from.reinterpret_cast::<half::f16>().convert_to_f32_slice(to),
     }
 }

@@ -60,7 +60,7 @@ mod tests {
     fn yarn_blends_between_the_pairs_that_turn_often_and_those_that_do_not() {
         let exact = yarn_frequencies(150_000.0, 64, 32.0, 4096, 32.0, 1.0, false);
         let rounded = yarn_frequencies(150_000.0, 64, 32.0, 4096, 32.0, 1.0, true);
-        let deepseek = yarn_frequencies(10_000.0, 64, 40.0, 4096, 32.0, 1.0, true);
+        let narrower = yarn_frequencies(10_000.0, 64, 40.0, 4096, 32.0, 1.0, true);
         let cases = [
             (
                 &exact,
@@ -89,7 +89,7 @@ mod tests {
                 ],
             ),
             (
-                &deepseek,
+                &narrower,
                 [
                     (0, 1.0),
                     (10, 0.056_234_132_519_034_91),

@@ -41,7 +41,7 @@ pub enum Values {
     /// Beside the keys, of this many elements.
     Own(usize),
     /// In the keys: this many leading elements of a key are its value, as in the absorbed form of latent attention
-    /// (DeepSeek-AI 2024, "DeepSeek-V2").
+    /// ("A Strong, Economical, and Efficient Mixture-of-Experts Language Model", 2024, section 2.1).
     OfKeys(usize),
 }
 

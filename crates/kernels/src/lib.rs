@@ -36,5 +36,5 @@ pub use frequencies::{frequencies, yarn_frequencies};
 pub use kv::{KvKind, KvLayer, Values};
 pub use matrix::{Mat, MatJob, MatScratch};
 pub use pool::Pool;
-pub use rope::{Pairing, RopeRows, RopedHead};
+pub use rope::{Pairing, RopeRows};
 pub use route::{Groups, NotFinite, RouterParams, Routes, Scoring};

@@ -12,22 +12,22 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// What becomes of the logits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scoring {
-    /// Softmax over all experts (Mixtral, Qwen, DeepSeek V2).
+    /// Softmax over all experts (Shazeer et al. 2017).
     Softmax,
-    /// The logistic function of each (DeepSeek V3, GLM-4.5, MiniMax-M2).
+    /// The logistic function of each.
     Sigmoid,
-    /// The logits choose; softmax over the chosen ones alone (gpt-oss, Granite).
+    /// The logits choose; softmax over the chosen ones alone.
     SoftmaxOfSelected,
 }
 
-/// Choice limited to the best groups of consecutive experts (DeepSeek-AI 2024, "DeepSeek-V2", section 2.1.2).
+/// Choice limited to the best groups of consecutive experts ("A Strong, Economical, and Efficient Mixture-of-Experts Language Model", 2024, section 2.1.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Groups {
     /// Groups of equal size.
     pub count: usize,
     /// Groups whose experts may be chosen.
     pub used: usize,
-    /// A group's score is the sum of so many of its highest scores: 1 in DeepSeek V2, 2 in V3.
+    /// A group's score is the sum of so many of its highest scores.
     pub best: usize,
 }
 
@@ -47,7 +47,7 @@ pub struct RouterParams<'a> {
     pub groups: Option<Groups>,
     /// Whether the weights are divided by their sum.
     pub normalise: bool,
-    /// Added to that sum (1e-20 in DeepSeek V3 and GLM-4.5, otherwise 0).
+    /// Added to that sum: scores that have all underflowed give zeros then, not NaN.
     pub norm_floor: f32,
     /// Factor of all weights.
     pub scale: f32,

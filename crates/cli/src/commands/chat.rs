@@ -111,7 +111,7 @@ impl Chat<'_> {
         }
         if !self.args.quiet && stderr().is_terminal() {
             let first = answer.stats.time_to_first_token.as_secs_f64();
-            output::note(&generation::summary(&answer.stats, first));
+            output::note(&generation::summary(self.session.engine(), &answer.stats, first));
         }
         self.messages.push(Message::new("assistant", answer.text));
         Ok(())

@@ -32,7 +32,7 @@ pub(crate) fn run(args: &RunArgs, started: Instant) -> Result<()> {
     }
     if !args.quiet {
         let first = (before + answer.stats.time_to_first_token).as_secs_f64();
-        let mut line = generation::summary(&answer.stats, first);
+        let mut line = generation::summary(session.engine(), &answer.stats, first);
         if show_seed {
             line += &format!(" | seed {seed}");
         }

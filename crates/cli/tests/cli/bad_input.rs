@@ -266,3 +266,27 @@ fn a_real_tokenizer_without_merges_is_refused() {
     rewrite(&model, &path, &[("tokenizer.ggml.merges", None)], None);
     turbospark(&["run", arg(&path), "x"]).refused(1, &["merges"]);
 }
+
+#[test]
+fn a_damaged_router_is_named_by_its_layer_and_position() {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, layer) in
+        [("qwen3_moe-b-f32.gguf", 0), ("deepseek_v3-b-f32.gguf", 1), ("qwen3_5_moe-b-f32.gguf", 0)]
+    {
+        let mut bytes = fs::read(fixture(name)).unwrap();
+        let gguf = Gguf::open(fixture(name)).unwrap();
+        let router = format!("blk.{layer}.ffn_gate_inp.weight");
+        let tensor = gguf.tensors().iter().find(|t| t.name == router).unwrap();
+        bytes[tensor.offset as usize..][..4].copy_from_slice(&f32::NAN.to_le_bytes());
+        let path = dir.path().join(name);
+        fs::write(&path, bytes).unwrap();
+        let ids = dir.path().join("ids.json");
+        fs::write(&ids, "[5, 6, 7]").unwrap();
+        let out = dir.path().join("out.safetensors");
+        let parts = [&format!("layer {layer}, position "), "expert 0", "NaN"];
+        turbospark(&["run", arg(&path), "hello"]).refused(1, &parts);
+        let eval = ["eval", "logits", arg(&path), "--tokens", arg(&ids), "--out", arg(&out)];
+        turbospark(&eval).refused(1, &parts);
+        assert!(!out.exists(), "half a result would look like one");
+    }
+}

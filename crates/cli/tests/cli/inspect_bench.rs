@@ -51,7 +51,7 @@ fn inspect_tells_what_each_family_has_of_its_own() {
         ),
         (
             "gpt_oss-b-f32.gguf",
-            &["6 experts of 12, 2 a row", "clamped SwiGLU", "softmax over the chosen", "biases on"],
+            &["6 experts of 10, 2 a row", "clamped SwiGLU", "softmax over the chosen", "biases on"],
         ),
         (
             "deepseek_v3-b-f32.gguf",

@@ -7,7 +7,7 @@ mod cpu;
 
 pub use cpu::{CpuBuffer, CpuCache, CpuDevice};
 
-use turbospark_experts::Lease;
+use turbospark_experts::Wave;
 use turbospark_kernels::{NotFinite, Routes};
 use turbospark_model::{
     Activation, DeltaNet, Embedding, Linear, Moe, Norm, QueryTemperature, Rope, Router, Stack, TensorRef,
@@ -137,17 +137,14 @@ pub trait Device {
         routes: &mut Routes,
     ) -> Result<(), NotFinite>;
 
-    /// `out[r] = sum over ranks of weight * expert(x[r])`, in rank order. The lease has `experts`, which ascend and are all that
-    /// the routes name.
-    fn moe(
-        &mut self,
-        moe: &Moe,
-        x: &Self::Buffer,
-        routes: &Routes,
-        experts: &[u32],
-        lease: &Lease<'_>,
-        out: &mut Self::Buffer,
-    );
+    /// Prepares the sum over ranks of `weight * expert(x)`: `experts` ascend and are all that the routes name.
+    fn moe_begin(&mut self, moe: &Moe, routes: &Routes, experts: &[u32]);
+
+    /// Computes the experts of a wave for all their rows of `x`.
+    fn moe_wave(&mut self, moe: &Moe, x: &Self::Buffer, experts: &[u32], wave: &Wave<'_>);
+
+    /// `out[r] = sum over ranks of weight * expert(x[r])`, in rank order, after all experts' waves.
+    fn moe_end(&mut self, moe: &Moe, routes: &Routes, out: &mut Self::Buffer);
 
     /// `x += factor * y`.
     fn add(&mut self, x: &mut Self::Buffer, y: &Self::Buffer, factor: f32);

@@ -1,4 +1,4 @@
-//! Perplexity by the definition that llama.cpp's tool has, so that the two can be compared.
+//! Perplexity by the definition that the public GGUF tools share, so that figures can be compared.
 //!
 //! The text's tokens are cut into windows, an incomplete last one left out; at least two are required. In each window the
 //! first token is replaced by BOS if there is one, and the tokens after position `window / 2` are scored, so that each

@@ -1,5 +1,6 @@
 //! A layer's feed-forward: dense networks, routed and shared experts, and the side branch.
 
+use turbospark_experts::{Phase, RouteBatch};
 use turbospark_model::{DenseFeedForward, FeedForward, Layer, Linear, Moe, SharedExpert, SideBranch};
 
 use super::{Batch, Forward};
@@ -56,21 +57,41 @@ impl<D: Device> Forward<D> {
             let position = batch.rows[row].position;
             EngineError::BadRouting { layer: index, position, expert: bad.expert }
         })?;
-        let mut experts = self.routes.experts.clone();
-        experts.sort_unstable();
-        experts.dedup();
-        let lease = self.experts.make_resident(index, &experts)?;
-        device.moe(moe, &b.normed, &self.routes, &experts, &lease, &mut b.branch);
+        let (experts, rows) = distinct(&self.routes.experts);
+        let routed = RouteBatch {
+            phase: if batch.rows.len() > 1 { Phase::Prefill } else { Phase::Decode },
+            layer: index as u32,
+            n_rows: (self.routes.experts.len() / moe.top_k) as u32,
+            experts: &experts,
+            rows: &rows,
+        };
+        if let Some(sink) = &mut self.sink {
+            sink.routed(&routed);
+        }
+        self.experts.request(&routed)?;
+        if let Some((layer, experts)) = batch.ahead {
+            self.hint(layer, experts);
+        }
+        // While the experts that are missing are read.
+        if let Some(shared) = &moe.shared {
+            self.shared_expert(shared, next);
+        }
+        let (device, b) = (&mut self.device, &mut self.buffers);
+        device.moe_begin(moe, &self.routes, &experts);
+        while let Some(wave) = self.experts.next(batch.cancelled)? {
+            device.moe_wave(moe, &b.normed, &experts, &wave);
+        }
+        device.moe_end(moe, &self.routes, &mut b.branch);
         if let Some(norm) = &moe.post_norm {
             device.norm_in_place(norm, &mut b.branch);
         }
-        if let Some(shared) = &moe.shared {
-            self.shared_expert(shared, next);
+        if moe.shared.is_some() {
+            device.add(&mut b.branch, &b.shared, 1.0);
         }
         Ok(())
     }
 
-    /// Adds the shared expert's output to the branch.
+    /// The shared expert's output.
     fn shared_expert(&mut self, shared: &SharedExpert, next: &[&Linear]) {
         let (device, b) = (&mut self.device, &mut self.buffers);
         let input = match &shared.norm {
@@ -88,7 +109,6 @@ impl<D: Device> Forward<D> {
         if let Some(norm) = &shared.post_norm {
             device.norm_in_place(norm, &mut b.shared);
         }
-        device.add(&mut b.branch, &b.shared, 1.0);
     }
 
     /// Adds a layer's part of the side embedding to the stream.
@@ -117,4 +137,11 @@ fn network<D: Device>(
     device.glu(dense.activation, gate, up);
     device.expect(next);
     device.linear(gate, &mut [(&dense.down, out)]);
+}
+
+/// The distinct numbers of `chosen`, ascending, and how often each is there.
+fn distinct(chosen: &[u32]) -> (Vec<u32>, Vec<u32>) {
+    let mut sorted = chosen.to_vec();
+    sorted.sort_unstable();
+    sorted.chunk_by(|a, b| a == b).map(|same| (same[0], same.len() as u32)).unzip()
 }

@@ -8,7 +8,7 @@ mod mixer;
 
 use std::mem;
 
-use turbospark_experts::Residency;
+use turbospark_experts::{Residency, RouteSink, Stats};
 use turbospark_kernels::Routes;
 use turbospark_model::{FeedForward, Layer, Linear, Mixer, ModelSpec, SideEmbedding};
 
@@ -31,10 +31,20 @@ pub struct Row {
 /// Rows of logits computed at a time: what a large vocabulary takes stays small.
 const HEAD_ROWS: usize = 16;
 
+/// What the caller of a pass sees and says while it runs.
+pub(crate) struct Watch<'a> {
+    /// Whether to stop: asked between layers and while reads are awaited.
+    pub(crate) cancelled: &'a dyn Fn() -> bool,
+    /// Told how many layers are done.
+    pub(crate) layers_done: &'a mut dyn FnMut(usize),
+}
+
 /// A device, where experts come from, and the activations that are kept from batch to batch.
 pub(crate) struct Forward<D: Device> {
     device: D,
     experts: Box<dyn Residency>,
+    /// Told of each layer's routing.
+    sink: Option<Box<dyn RouteSink>>,
     buffers: Buffers<D::Buffer>,
     routes: Routes,
 }
@@ -71,34 +81,51 @@ struct Batch<'a, 'c, C> {
     caches: &'a mut [&'c mut C],
     /// In the last layer the rows whose logits are wanted, if not all are: past its cache only they matter.
     keep: Option<&'a [usize]>,
+    /// The next layer with experts and their number, where the batch is so large that it will need about all of them.
+    ahead: Option<(usize, usize)>,
+    cancelled: &'a dyn Fn() -> bool,
 }
 
 impl<D: Device> Forward<D> {
     pub(crate) fn new(device: D, experts: Box<dyn Residency>) -> Self {
-        Forward { device, experts, buffers: Buffers::default(), routes: Routes::default() }
+        Forward { device, experts, sink: None, buffers: Buffers::default(), routes: Routes::default() }
     }
 
     /// Runs `rows` through all layers, appends to their caches and calls `sink(row, logits)` for each row of
     /// `wanted`, which ascends.
     ///
     /// # Errors
-    /// A router whose logits are not numbers, experts that can't be had. The caches then hold part of the rows.
+    /// A router whose logits are not numbers, experts that can't be had, a caller who cancels. The caches then hold part of the
+    /// rows.
     pub(crate) fn run(
         &mut self,
         spec: &ModelSpec,
         rows: &[Row],
         caches: &mut [&mut D::Cache],
         wanted: &[usize],
+        watch: &mut Watch<'_>,
         sink: &mut dyn FnMut(usize, &mut [f32]),
     ) -> Result<(), EngineError> {
+        if let Some((layer, experts)) = needed_in_full(spec, 0, rows.len()) {
+            self.hint(layer, experts);
+        }
         self.device.begin(rows);
         self.device.embed(&spec.embedding, spec.hidden, rows, &mut self.buffers.x);
         if let Some(side) = &spec.side {
             self.side_embedding(side, spec.layers.len(), rows);
         }
         for (index, layer) in spec.layers.iter().enumerate() {
+            if (watch.cancelled)() {
+                return Err(EngineError::Cancelled { fed: 0, tokens: rows.len() });
+            }
             let last = index + 1 == spec.layers.len() && wanted.len() < rows.len();
-            let mut batch = Batch { rows, caches: &mut *caches, keep: last.then_some(wanted) };
+            let mut batch = Batch {
+                rows,
+                caches: &mut *caches,
+                keep: last.then_some(wanted),
+                ahead: needed_in_full(spec, index + 1, rows.len()),
+                cancelled: watch.cancelled,
+            };
             self.mixer(layer, index, &mut batch);
             if last && wanted.is_empty() {
                 return Ok(());
@@ -112,6 +139,7 @@ impl<D: Device> Forward<D> {
             if let Some(scale) = layer.output_scale {
                 self.device.scale_by(&mut self.buffers.x, scale);
             }
+            (watch.layers_done)(index + 1);
         }
         self.head(spec, wanted, sink);
         Ok(())
@@ -148,6 +176,22 @@ impl<D: Device> Forward<D> {
         self.device.scale(&mut b.side, side.scale);
     }
 
+    /// Lets all experts of a layer be read while what comes before them is computed.
+    fn hint(&mut self, layer: usize, experts: usize) {
+        let experts: Vec<u32> = (0..experts as u32).collect();
+        self.experts.hint(layer, &experts);
+    }
+
+    /// Sets who is told of each layer's routing; gives back who was told before.
+    pub(crate) fn set_sink(&mut self, sink: Option<Box<dyn RouteSink>>) -> Option<Box<dyn RouteSink>> {
+        std::mem::replace(&mut self.sink, sink)
+    }
+
+    /// What the experts' reads and hits came to so far.
+    pub(crate) fn expert_stats(&self) -> Stats {
+        self.experts.stats()
+    }
+
     /// Narrows buffers to the rows of `wanted`.
     fn keep(device: &mut D, picked: &mut D::Buffer, wanted: &[usize], buffers: &mut [&mut D::Buffer]) {
         for buffer in buffers {
@@ -155,6 +199,20 @@ impl<D: Device> Forward<D> {
             mem::swap(*buffer, picked);
         }
     }
+}
+
+/// The first layer from `from` on that has experts, and how many, if `rows` rows will choose about all of them.
+fn needed_in_full(spec: &ModelSpec, from: usize, rows: usize) -> Option<(usize, usize)> {
+    spec.layers
+        .iter()
+        .enumerate()
+        .skip(from)
+        .find_map(|(index, layer)| match &layer.feed_forward {
+            FeedForward::Moe(moe) => Some((index, moe)),
+            FeedForward::Dense(_) => None,
+        })
+        .filter(|(_, moe)| rows * moe.top_k >= 2 * moe.n_experts)
+        .map(|(index, moe)| (index, moe.n_experts))
 }
 
 /// Floats of activations that a row takes, roughly: what a batch's size is chosen by.

@@ -2,27 +2,7 @@
 
 use turbospark_engine::{Engine, EngineOptions, KvKind, Part, Wanted};
 
-use crate::fixtures::{FLOAT, description, ids, logits, open};
-
-fn bits(logits: &[f32]) -> Vec<u32> {
-    logits.iter().map(|x| x.to_bits()).collect()
-}
-
-fn prompt(name: &str, p: usize) -> Vec<u32> {
-    ids(&description(name)["prompts"][p]["ids"])
-}
-
-/// Every fixture, float and quantised, with its name and file.
-fn files() -> Vec<(String, String)> {
-    let mut files: Vec<_> = FLOAT.iter().map(|n| ((*n).to_owned(), format!("{n}-f32.gguf"))).collect();
-    for kind in ["f16", "bf16"] {
-        files.push(("llama_16-a".to_owned(), format!("llama_16-a-{kind}.gguf")));
-    }
-    for kind in ["q8_0", "q4_0", "q4_k_m", "q3_k_m", "q2_k", "iq4_xs"] {
-        files.push(("llama_q-a".to_owned(), format!("llama_q-a-{kind}.gguf")));
-    }
-    files
-}
+use crate::fixtures::{bits, files, logits, longest, open, prompts};
 
 fn options(threads: usize, kv: KvKind) -> EngineOptions {
     EngineOptions { threads: Some(threads), kv, ..EngineOptions::default() }
@@ -30,12 +10,12 @@ fn options(threads: usize, kv: KvKind) -> EngineOptions {
 
 #[test]
 fn chunks_and_threads_change_no_bit() {
-    for (name, file) in files() {
-        let tokens = prompt(&name, 2);
+    for file in files() {
+        let tokens = longest(file);
         for kv in [KvKind::F16, KvKind::F32] {
-            let whole = bits(&logits(&open(&file, options(1, kv)), &tokens, tokens.len()));
+            let whole = bits(&logits(&open(file, options(1, kv)), &tokens, tokens.len()));
             for threads in [1, 2, 3] {
-                let engine = open(&file, options(threads, kv));
+                let engine = open(file, options(threads, kv));
                 for chunk in [1, 7, 64, tokens.len()] {
                     let ours = bits(&logits(&engine, &tokens, chunk));
                     assert_eq!(ours, whole, "{file}, {kv:?}, {threads} threads, chunks of {chunk}");
@@ -47,10 +27,10 @@ fn chunks_and_threads_change_no_bit() {
 
 #[test]
 fn other_sequences_in_the_batch_change_no_bit() {
-    for (name, file) in files() {
+    for file in files() {
         for kv in [KvKind::F16, KvKind::F32] {
-            let engine = open(&file, options(2, kv));
-            let prompts: Vec<Vec<u32>> = (0..3).map(|p| prompt(&name, p)).collect();
+            let engine = open(file, options(2, kv));
+            let prompts = prompts(file);
             let alone: Vec<_> = prompts.iter().map(|p| bits(&logits(&engine, p, p.len()))).collect();
             assert_eq!(together(&engine, &prompts), alone, "{file}, {kv:?}");
         }
@@ -82,9 +62,9 @@ fn together(engine: &Engine, prompts: &[Vec<u32>]) -> Vec<Vec<u32>> {
 
 #[test]
 fn asking_for_fewer_logits_changes_no_bit() {
-    for (name, file) in files() {
-        let engine = open(&file, options(2, KvKind::F16));
-        let tokens = prompt(&name, 1);
+    for file in files() {
+        let engine = open(file, options(2, KvKind::F16));
+        let tokens = longest(file);
         let all = logits(&engine, &tokens, tokens.len());
         let last = &all[all.len() - engine.spec().n_vocab..];
         let mut sequence = engine.sequence();
@@ -105,9 +85,9 @@ fn asking_for_fewer_logits_changes_no_bit() {
 
 #[test]
 fn parts_of_one_batch_get_the_logits_that_each_asked_for() {
-    for (name, file) in files() {
-        let engine = open(&file, options(2, KvKind::F16));
-        let prompts: Vec<Vec<u32>> = (0..3).map(|p| prompt(&name, p)).collect();
+    for file in files() {
+        let engine = open(file, options(2, KvKind::F16));
+        let prompts = prompts(file);
         let n_vocab = engine.spec().n_vocab;
         let alone: Vec<_> = prompts.iter().map(|p| bits(&logits(&engine, p, p.len()))).collect();
         let mut sequences: Vec<_> = prompts.iter().map(|_| engine.sequence()).collect();

@@ -1,8 +1,13 @@
 //! The engine over the oracle's fixtures: tiny models with logits of an independent implementation.
 
+mod damage;
 mod fixtures;
 mod invariance;
 mod memory;
 mod oracle;
 mod refusals;
+mod reuse;
+mod sensitivity;
 mod sessions;
+mod streaming;
+mod traps;

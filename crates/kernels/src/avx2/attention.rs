@@ -1,5 +1,5 @@
-//! One page of attention for several queries, as its scalar twin: lanes are positions for the scores, elements of the
-//! head for the values.
+//! One page of attention for several queries, as its scalar twin: lanes are positions for the scores (elements of the head
+//! where keys lie in rows), elements of the head for the values.
 
 use super::math::{exp, sum8};
 use crate::attention::PageJob;
@@ -36,6 +36,21 @@ pub(crate) fn page(job: &mut PageJob<'_>) {
     match job.page {
         PageData::F16 { k, v } => typed(k, if job.latent { k } else { v }, job),
         PageData::F32 { k, v } => typed(k, if job.latent { k } else { v }, job),
+    }
+}
+
+/// Converts f16 bits: exactly, so a page that was converted gives the bits of one that is read as it is.
+#[target_feature(enable = "avx2,fma,f16c")]
+pub(crate) fn widen(from: &[u16], to: &mut [f32]) {
+    assert_eq!(from.len(), to.len());
+    let (chunks, tail) = from.as_chunks::<8>();
+    let (wide, wide_tail) = to.as_chunks_mut::<8>();
+    for (c, w) in chunks.iter().zip(wide) {
+        // SAFETY: eight elements each.
+        unsafe { _mm256_storeu_ps(w.as_mut_ptr(), u16::load(c.as_ptr())) };
+    }
+    for (h, w) in tail.iter().zip(wide_tail) {
+        *w = half::f16::from_bits(*h).to_f32();
     }
 }
 
@@ -141,27 +156,50 @@ unsafe fn block_scores<E: Cached, const N: usize>(
 ) {
     let mut block = blocks.start;
     while block < blocks.end {
-        // The odd block out runs beside itself; its second copy is dropped.
-        let next = (block + 1).min(blocks.end - 1);
-        let mut acc = [[_mm256_setzero_ps(); 2]; N];
-        // SAFETY: the caller's promise.
-        unsafe {
-            let (a, b) = (k.as_ptr().add(block * k_dim * 8), k.as_ptr().add(next * k_dim * 8));
-            for d in 0..k_dim {
-                let (ka, kb) = (E::load(a.add(d * 8)), E::load(b.add(d * 8)));
-                for (i, acc) in acc.iter_mut().enumerate() {
-                    let q = _mm256_set1_ps(*q.as_ptr().add(i * k_dim + d));
-                    acc[0] = _mm256_fmadd_ps(q, ka, acc[0]);
-                    acc[1] = _mm256_fmadd_ps(q, kb, acc[1]);
+        // SAFETY: the caller's promise; the arm says how many blocks are left.
+        block += unsafe {
+            match blocks.end - block {
+                4.. if N <= 2 => some_scores::<E, N, 4>(k, k_dim, q, block, weights),
+                2.. => some_scores::<E, N, 2>(k, k_dim, q, block, weights),
+                _ => some_scores::<E, N, 1>(k, k_dim, q, block, weights),
+            }
+        };
+    }
+}
+
+/// Scores of `B` blocks from `block` on; gives `B`. Eight chains keep both multipliers busy, and more would spill.
+///
+/// # Safety
+/// `k` holds these blocks, and `q` `N` queries.
+#[inline]
+#[target_feature(enable = "avx2,fma,f16c")]
+unsafe fn some_scores<E: Cached, const N: usize, const B: usize>(
+    k: &[E],
+    k_dim: usize,
+    q: &[f32],
+    block: usize,
+    weights: &mut [[f32; PAGE]; N],
+) -> usize {
+    let mut acc = [[_mm256_setzero_ps(); B]; N];
+    // SAFETY: the caller's promise.
+    unsafe {
+        let blocks: [*const E; B] = std::array::from_fn(|b| k.as_ptr().add((block + b) * k_dim * 8));
+        for d in 0..k_dim {
+            let k = blocks.map(|b| E::load(b.add(d * 8)));
+            for (i, acc) in acc.iter_mut().enumerate() {
+                let q = _mm256_set1_ps(*q.as_ptr().add(i * k_dim + d));
+                for (acc, k) in acc.iter_mut().zip(k) {
+                    *acc = _mm256_fmadd_ps(q, k, *acc);
                 }
             }
-            for (weights, acc) in weights.iter_mut().zip(&acc) {
-                _mm256_storeu_ps(weights.as_mut_ptr().add(next * 8), acc[1]);
-                _mm256_storeu_ps(weights.as_mut_ptr().add(block * 8), acc[0]);
+        }
+        for (weights, acc) in weights.iter_mut().zip(&acc) {
+            for (b, acc) in acc.iter().enumerate() {
+                _mm256_storeu_ps(weights.as_mut_ptr().add((block + b) * 8), *acc);
             }
         }
-        block += 2;
     }
+    B
 }
 
 /// Scores of `positions`, for keys in `[64 positions, k_dim]`.
@@ -216,75 +254,98 @@ fn weighted_values<E: Cached, const N: usize>(
     out: &mut [f32],
 ) {
     let Cache { v, v_dim, v_stride, .. } = *cache;
+    let mut d = 0;
+    while d + 8 <= v_dim {
+        // SAFETY: the arm says how many elements are left.
+        d += unsafe {
+            match v_dim - d {
+                32.. if N <= 2 => some_values::<E, N, 4>(cache, d, weights, seen, out),
+                16.. => some_values::<E, N, 2>(cache, d, weights, seen, out),
+                _ => some_values::<E, N, 1>(cache, d, weights, seen, out),
+            }
+        };
+    }
+    let len = v_dim - d;
+    if len == 0 {
+        return;
+    }
+    for (i, weights) in weights.iter().enumerate() {
+        let mut acc = _mm256_setzero_ps();
+        for p in seen[i].clone() {
+            let mut padded = [v[p * v_stride + d]; 8];
+            padded[..len].copy_from_slice(&v[p * v_stride + d..][..len]);
+            // SAFETY: eight elements.
+            acc = unsafe { _mm256_fmadd_ps(_mm256_set1_ps(weights[p]), E::load(padded.as_ptr()), acc) };
+        }
+        super::store(acc, &mut out[i * (v_dim + 2) + d..][..len]);
+    }
+}
+
+/// The weighted sums of `8 · W` elements from `d` on; gives their number.
+///
+/// # Safety
+/// Values have as many elements.
+#[inline]
+#[target_feature(enable = "avx2,fma,f16c")]
+unsafe fn some_values<E: Cached, const N: usize, const W: usize>(
+    cache: &Cache<'_, E>,
+    d: usize,
+    weights: &[[f32; PAGE]; N],
+    seen: &[Seen],
+    out: &mut [f32],
+) -> usize {
+    let Cache { v, v_dim, v_stride, .. } = *cache;
     // Positions that every query sees run together; ragged ends run alone. Each query's order stays ascending.
     let joint =
         seen.iter().map(|s| s.start).max().unwrap_or(0)..seen.iter().map(|s| s.end).min().unwrap_or(0);
     let joint = if joint.start < joint.end { joint } else { PAGE..PAGE };
-    let (whole, mut d) = (v_dim / 16 * 16, 0);
-    while d < v_dim {
-        if d < whole {
-            // SAFETY: `d + 16 <= v_dim`, and `v` holds `PAGE` rows of that many and more.
-            unsafe {
-                let mut acc = [[_mm256_setzero_ps(); 2]; N];
-                for (i, acc) in acc.iter_mut().enumerate() {
-                    let before = seen[i].start..joint.start.min(seen[i].end);
-                    accumulate(v.as_ptr().add(d), v_stride, &weights[i], before, acc);
-                }
-                for p in joint.clone() {
-                    let row = v.as_ptr().add(p * v_stride + d);
-                    let (va, vb) = (E::load(row), E::load(row.add(8)));
-                    for (acc, weights) in acc.iter_mut().zip(weights) {
-                        let w = _mm256_set1_ps(*weights.get_unchecked(p));
-                        acc[0] = _mm256_fmadd_ps(w, va, acc[0]);
-                        acc[1] = _mm256_fmadd_ps(w, vb, acc[1]);
-                    }
-                }
-                for (i, acc) in acc.iter_mut().enumerate() {
-                    accumulate(v.as_ptr().add(d), v_stride, &weights[i], joint.end..seen[i].end, acc);
-                    let out = &mut out[i * (v_dim + 2) + d..][..16];
-                    _mm256_storeu_ps(out.as_mut_ptr(), acc[0]);
-                    _mm256_storeu_ps(out.as_mut_ptr().add(8), acc[1]);
+    // SAFETY: the caller's promise; `v` holds all positions.
+    unsafe {
+        let v = v.as_ptr().add(d);
+        let mut acc = [[_mm256_setzero_ps(); W]; N];
+        for (i, acc) in acc.iter_mut().enumerate() {
+            let before = seen[i].start..joint.start.min(seen[i].end);
+            accumulate(v, v_stride, &weights[i], before, acc);
+        }
+        for p in joint.clone() {
+            let row = v.add(p * v_stride);
+            let v: [__m256; W] = std::array::from_fn(|j| E::load(row.add(8 * j)));
+            for (acc, weights) in acc.iter_mut().zip(weights) {
+                let w = _mm256_set1_ps(*weights.get_unchecked(p));
+                for (acc, v) in acc.iter_mut().zip(v) {
+                    *acc = _mm256_fmadd_ps(w, v, *acc);
                 }
             }
-            d += 16;
-            continue;
         }
-        // The last elements of a head that is no multiple of 16, one by one through a padded vector.
-        let len = (v_dim - d).min(8);
-        for (i, weights) in weights.iter().enumerate() {
-            let mut acc = _mm256_setzero_ps();
-            for p in seen[i].clone() {
-                let mut padded = [v[p * v_stride + d]; 8];
-                padded[..len].copy_from_slice(&v[p * v_stride + d..][..len]);
-                // SAFETY: eight elements.
-                acc = unsafe { _mm256_fmadd_ps(_mm256_set1_ps(weights[p]), E::load(padded.as_ptr()), acc) };
+        for (i, acc) in acc.iter_mut().enumerate() {
+            accumulate(v, v_stride, &weights[i], joint.end..seen[i].end, acc);
+            let out = &mut out[i * (v_dim + 2) + d..][..8 * W];
+            for (j, acc) in acc.iter().enumerate() {
+                _mm256_storeu_ps(out.as_mut_ptr().add(8 * j), *acc);
             }
-            super::store(acc, &mut out[i * (v_dim + 2) + d..][..len]);
         }
-        d += len;
     }
+    8 * W
 }
 
 /// Adds `weights[p] · v[p]` for the positions of `range`.
 ///
 /// # Safety
-/// `v + p · v_stride` points to 16 readable elements for each `p` of `range`.
+/// `v + p · v_stride` points to `8 · W` readable elements for each `p` of `range`.
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
-unsafe fn accumulate<E: Cached>(
+unsafe fn accumulate<E: Cached, const W: usize>(
     v: *const E,
     v_stride: usize,
     weights: &[f32; PAGE],
     range: Seen,
-    acc: &mut [__m256; 2],
+    acc: &mut [__m256; W],
 ) {
     for p in range {
-        // SAFETY: the caller's promise.
-        unsafe {
-            let row = v.add(p * v_stride);
-            let w = _mm256_set1_ps(weights[p]);
-            acc[0] = _mm256_fmadd_ps(w, E::load(row), acc[0]);
-            acc[1] = _mm256_fmadd_ps(w, E::load(row.add(8)), acc[1]);
+        let w = _mm256_set1_ps(weights[p]);
+        for (j, acc) in acc.iter_mut().enumerate() {
+            // SAFETY: the caller's promise.
+            *acc = _mm256_fmadd_ps(w, unsafe { E::load(v.add(p * v_stride + 8 * j)) }, *acc);
         }
     }
 }

@@ -21,6 +21,23 @@ impl Factors {
     pub(super) const ZERO: Self = Self { d: [[0.0; 8]; 8], min: [[[0.0; 8]; 2]; 8], scale: [[[0; 8]; 2]; 8] };
 }
 
+/// The same stored block of eight rows.
+#[derive(Clone, Copy)]
+pub(super) struct Rows<'a> {
+    /// Where the rows start.
+    pub(super) starts: &'a [*const u8; 8],
+    /// Bytes before the stored block.
+    pub(super) skip: usize,
+}
+
+impl Rows<'_> {
+    /// The stored block of row `i`.
+    #[inline(always)]
+    pub(super) fn at(&self, i: usize) -> *const u8 {
+        self.starts[i].wrapping_add(self.skip)
+    }
+}
+
 /// A quantised format.
 ///
 /// # Safety
@@ -59,7 +76,7 @@ pub(super) unsafe trait Format {
     ///
     /// # Safety
     /// Each of `rows` points to a stored block; the processor has AVX2 and F16C.
-    unsafe fn factors(rows: &[*const u8; 8], f: &mut Factors);
+    unsafe fn factors(rows: Rows<'_>, f: &mut Factors);
 }
 
 /// The low and the high nibbles of 16 bytes, in that order.
@@ -110,39 +127,56 @@ unsafe fn field(p: *const u8, shift: usize, mask: i8) -> __m256i {
     }
 }
 
+/// `p`'s word in every lane. Assembly, because the compiler makes a chain of insertions from broadcasts that it sees to be
+/// blended: twice the operations, half of them on the two ports that shuffle, which are the ones that are short.
+#[inline]
+#[target_feature(enable = "avx2")]
+unsafe fn broadcast(rows: Rows<'_>, i: usize) -> __m256i {
+    // SAFETY: the caller points to four readable bytes and has AVX2.
+    unsafe {
+        let v;
+        core::arch::asm!("vpbroadcastd {}, dword ptr [{} + {}]", out(ymm_reg) v, in(reg) rows.starts[i], in(reg) rows.skip, options(pure, readonly, nostack, preserves_flags));
+        v
+    }
+}
+
+/// The word behind each pointer.
+#[inline(always)]
+unsafe fn words(rows: Rows<'_>) -> __m256i {
+    // SAFETY: the caller's pointers reach four bytes.
+    unsafe {
+        let w = |i: usize| broadcast(rows, i);
+        let a = _mm256_blend_epi32::<0b0000_0010>(w(0), w(1));
+        let b = _mm256_blend_epi32::<0b0000_1000>(w(2), w(3));
+        let c = _mm256_blend_epi32::<0b0010_0000>(w(4), w(5));
+        let d = _mm256_blend_epi32::<0b1000_0000>(w(6), w(7));
+        let low = _mm256_blend_epi32::<0b0000_1100>(a, b);
+        let high = _mm256_blend_epi32::<0b1100_0000>(c, d);
+        _mm256_blend_epi32::<0b1111_0000>(low, high)
+    }
+}
+
 /// The f16 at byte `at` behind each pointer.
 #[inline(always)]
-unsafe fn halves(rows: &[*const u8; 8], at: usize) -> __m256 {
+unsafe fn halves(rows: Rows<'_>, at: usize) -> __m256 {
     // SAFETY: the caller's pointers reach two bytes past `at`.
     unsafe {
-        let h = |i: usize| rows[i].add(at).cast::<i16>().read_unaligned();
+        let h = |i: usize| rows.at(i).add(at).cast::<i16>().read_unaligned();
         _mm256_cvtph_ps(_mm_setr_epi16(h(0), h(1), h(2), h(3), h(4), h(5), h(6), h(7)))
     }
 }
 
 /// The two f16 at bytes 0 and 2 behind each pointer.
 #[inline(always)]
-unsafe fn half_pairs(rows: &[*const u8; 8]) -> (__m256, __m256) {
+unsafe fn half_pairs(rows: Rows<'_>) -> (__m256, __m256) {
     // SAFETY: the caller's pointers reach four bytes.
     unsafe {
-        let w = |i: usize| rows[i].cast::<i32>().read_unaligned();
+        let w = |i: usize| rows.at(i).cast::<i32>().read_unaligned();
         let (a, b) = (_mm_setr_epi32(w(0), w(1), w(2), w(3)), _mm_setr_epi32(w(4), w(5), w(6), w(7)));
         let low = _mm_set1_epi32(0xffff);
         let first = _mm_packus_epi32(_mm_and_si128(a, low), _mm_and_si128(b, low));
         let second = _mm_packus_epi32(_mm_srli_epi32::<16>(a), _mm_srli_epi32::<16>(b));
         (_mm256_cvtph_ps(first), _mm256_cvtph_ps(second))
-    }
-}
-
-/// The first byte behind each pointer, widened.
-#[inline(always)]
-unsafe fn first_bytes(rows: &[*const u8; 8]) -> __m256i {
-    // SAFETY: the caller's pointers reach one byte.
-    unsafe {
-        // Put together in integer registers: the ports that shuffle are the ones that are short.
-        let e = |i: usize| u64::from(*rows[i]) << (8 * i);
-        let bytes = (e(0) | e(1) | e(2) | e(3)) | (e(4) | e(5) | e(6) | e(7));
-        _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(bytes.cast_signed()))
     }
 }
 
@@ -203,7 +237,7 @@ macro_rules! simple {
                 }
             )?
             #[inline(always)]
-            unsafe fn factors($rows: &[*const u8; 8], $f: &mut Factors) {
+            unsafe fn factors($rows: Rows<'_>, $f: &mut Factors) {
                 // SAFETY: the caller's promise.
                 unsafe { $factors }
             }
@@ -252,10 +286,11 @@ simple!(
     0,
     |p| look_up(&FP4_PLUS_12, nibbles(p.add(1))),
     |rows, f| {
-        let e = first_bytes(rows);
-        let normal = _mm256_slli_epi32::<23>(_mm256_sub_epi32(e, _mm256_set1_epi32(1)));
-        let subnormal = _mm256_sllv_epi32(_mm256_set1_epi32(0x0020_0000), e);
-        let bits = _mm256_blendv_epi8(normal, subnormal, _mm256_cmpgt_epi32(_mm256_set1_epi32(2), e));
+        // 2^(e - 128) is subnormal for e = 0 and 1, where the second line is the greater one and exact.
+        let e = _mm256_and_si256(words(rows), _mm256_set1_epi32(0xff));
+        let normal = _mm256_add_epi32(_mm256_slli_epi32::<23>(e), _mm256_set1_epi32(-1 << 23));
+        let subnormal = _mm256_add_epi32(_mm256_slli_epi32::<21>(e), _mm256_set1_epi32(1 << 21));
+        let bits = _mm256_max_epi32(normal, subnormal);
         store(&mut f.d[0], _mm256_castsi256_ps(bits));
     },
     1,
@@ -287,10 +322,10 @@ const FP4_PLUS_12: [i8; 16] = {
 
 /// The factors of Q4_K and Q5_K: two f16, then eight 6-bit scales and minima in 12 bytes. Lanes are rows throughout.
 #[inline(always)]
-unsafe fn k_factors(rows: &[*const u8; 8], f: &mut Factors) {
+unsafe fn k_factors(rows: Rows<'_>, f: &mut Factors) {
     // SAFETY: the caller's pointers reach 16 bytes.
     unsafe {
-        let both = |i: usize| _mm256_loadu2_m128i(rows[i + 4].cast(), rows[i].cast());
+        let both = |i: usize| _mm256_loadu2_m128i(rows.at(i + 4).cast(), rows.at(i).cast());
         let (r0, r1, r2, r3) = (both(0), both(1), both(2), both(3));
         let (low_a, low_b) = (_mm256_unpacklo_epi32(r0, r1), _mm256_unpacklo_epi32(r2, r3));
         let (high_a, high_b) = (_mm256_unpackhi_epi32(r0, r1), _mm256_unpackhi_epi32(r2, r3));
@@ -351,7 +386,7 @@ macro_rules! k_format {
                 unsafe { $codes }
             }
             #[inline(always)]
-            unsafe fn factors($rows: &[*const u8; 8], $f: &mut Factors) {
+            unsafe fn factors($rows: Rows<'_>, $f: &mut Factors) {
                 // SAFETY: the caller's promise.
                 unsafe { $factors }
             }
@@ -391,7 +426,7 @@ k_format!(
     },
     |rows, f| {
         same_d(halves(rows, 208), f);
-        let scales: [__m128i; 8] = std::array::from_fn(|i| _mm_loadu_si128(rows[i].add(192).cast()));
+        let scales: [__m128i; 8] = std::array::from_fn(|i| _mm_loadu_si128(rows.at(i).add(192).cast()));
         store_scales(scales, &mut f.scale, |b| _mm256_cvtepi8_epi32(b));
     }
 );
@@ -408,7 +443,8 @@ k_format!(
     },
     |rows, f| {
         same_d(halves(rows, 108), f);
-        for (i, row) in rows.iter().enumerate() {
+        for i in 0..8 {
+            let row = rows.at(i);
             let packed = std::slice::from_raw_parts(row.add(96), 12);
             for j in 0..16 {
                 f.scale[j / 2][j % 2][i] = q3_scale(packed, j);
@@ -420,7 +456,8 @@ k_format!(Q2K, 84, 4, 0, 2, true, |p, j| field(p.add(16 + j / 4 * 32), 2 * (j % 
     same_d(halves(rows, 80), f);
     let mut dmin = [0.0; 8];
     store(&mut dmin, halves(rows, 82));
-    for (i, row) in rows.iter().enumerate() {
+    for i in 0..8 {
+        let row = rows.at(i);
         for j in 0..16 {
             let packed = *row.add(j);
             f.scale[j / 2][j % 2][i] = i32::from(packed & 15);
@@ -439,8 +476,9 @@ k_format!(
     |rows, f| {
         let mut d = [0.0; 8];
         store(&mut d, halves(rows, 0));
-        for (i, row) in rows.iter().enumerate() {
-            let head = std::slice::from_raw_parts(*row, 8);
+        for i in 0..8 {
+            let row = rows.at(i);
+            let head = std::slice::from_raw_parts(row, 8);
             for j in 0..8 {
                 f.d[j][i] = d[i] * iq4_xs_scale(head, j) as f32;
             }

@@ -5,7 +5,7 @@
 //! block of 32 are added in 16 bits as often as the codes' width allows, then widened, scaled and added to the float sums in
 //! block order. Signed 8-bit codes are split into two planes of four bits.
 
-use super::formats::{Factors, Format};
+use super::formats::{Factors, Format, Rows};
 use crate::matrix::{Input, Mat, TILE_COLUMNS};
 use crate::pool::SharedMut;
 use crate::quantized::{BLOCK, QuantRows};
@@ -175,10 +175,10 @@ unsafe fn unpack<F: Format>(weights: &[*const u8; 8], tile: &mut Tile, len: usiz
     let mut factors = Factors::ZERO;
     for b in 0..len {
         let j = b % F::PER;
-        let at = weights.map(|w| w.wrapping_add(b / F::PER * F::BYTES));
+        let at = Rows { starts: weights, skip: b / F::PER * F::BYTES };
         if j == 0 {
             // SAFETY: the caller's promise.
-            unsafe { F::factors(&at, &mut factors) };
+            unsafe { F::factors(at, &mut factors) };
         }
         let index = b * GROUPS + g;
         let floats = &mut tile.floats[index];
@@ -197,7 +197,7 @@ unsafe fn unpack<F: Format>(weights: &[*const u8; 8], tile: &mut Tile, len: usiz
         let codes = &mut tile.codes[index * planes::<F>()..][..planes::<F>()];
         // SAFETY: the caller's promise; the stores are of 32 aligned bytes each.
         unsafe {
-            let rows = transpose(std::array::from_fn(|i| F::codes(at[i], j)));
+            let rows = transpose(std::array::from_fn(|i| F::codes(at.at(i), j)));
             for (step, v) in rows.into_iter().enumerate() {
                 if F::BITS == 8 {
                     let v = _mm256_xor_si256(v, _mm256_set1_epi8(-128));

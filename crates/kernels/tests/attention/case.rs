@@ -58,12 +58,11 @@ impl Case {
 
     /// Writes these positions of the case.
     pub(crate) fn write(&self, cpu: &Cpu, kv: &mut KvLayer, positions: Range<usize>) {
-        let (k, v) = (self.keys(), self.own_values());
-        let rows = |x: &[f32]| {
-            let len = x.len() / self.positions;
-            x[positions.start * len..positions.end * len].to_vec()
+        let rows = |seed: usize, len: usize| -> Vec<f32> {
+            (positions.start * len..positions.end * len).map(|i| value(seed, i)).collect()
         };
-        cpu.kv_write(kv, positions.start, &rows(&k), &rows(&v));
+        let v_dim = if let Values::Own(dim) = self.values { dim } else { 0 };
+        cpu.kv_write(kv, positions.start, &rows(1, self.n_kv * self.k_dim), &rows(2, self.n_kv * v_dim));
     }
 
     pub(crate) fn queries(&self, positions: &[usize]) -> Vec<f32> {

@@ -43,7 +43,7 @@ fn forgetting_changes_no_bit_and_bounds_the_memory() {
 }
 
 #[test]
-fn a_position_that_does_not_fit_a_window_is_never_held_for() {
+fn positions_held_follow_the_window_and_never_exceed_the_context() {
     assert_eq!(KvLayer::held_at_most(100, Some(4096), 512), 128);
     assert_eq!(KvLayer::held_at_most(100_000, Some(128), 512), 704);
     assert_eq!(KvLayer::held_at_most(100_000, Some(usize::MAX), 512), 100_032);

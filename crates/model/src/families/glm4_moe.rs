@@ -9,7 +9,7 @@ use super::parts::{self, AttentionForm, Biases, Dims, Experts, MoeForm, QkNorm};
 use super::{Body, plain};
 use crate::ModelError;
 use crate::keys::Keys;
-use crate::spec::{Activation, FeedForward, Mixer, Pairing, Scoring};
+use crate::spec::{Activation, FeedForward, Pairing, Scoring};
 use crate::tensors::Tensors;
 
 pub(super) fn body(keys: &Keys<'_>, tensors: &mut Tensors<'_>) -> Result<Body, ModelError> {
@@ -19,10 +19,8 @@ pub(super) fn body(keys: &Keys<'_>, tensors: &mut Tensors<'_>) -> Result<Body, M
     let has = |name| tensors.shape(name).is_some();
     let biases = if has("blk.0.attn_q.bias") { Biases::Qkv } else { Biases::None };
     let qk_norm = if has("blk.0.attn_q_norm.weight") { QkNorm::Heads } else { QkNorm::None };
-    let attention = |t: &mut Tensors<'_>, dims: &Dims, i| {
-        let form = AttentionForm { biases, qk_norm, ..AttentionForm::usual(dims, rope.clone()) };
-        parts::attention(t, dims, i, form).map(Mixer::Attention)
-    };
+    let attention = AttentionForm { biases, qk_norm, ..AttentionForm::usual(&dims, rope) };
+    let attention = parts::attention_layers(attention);
     let feed_forward = leading_dense(keys, Scoring::Sigmoid, true)?;
     plain::body(keys, tensors, dims, &plain::POST_ATTENTION_NORM, attention, feed_forward)
 }

@@ -10,7 +10,7 @@ use super::parts::{self, AttentionForm, Biases, Dims, Experts, MoeForm};
 use super::{Body, plain};
 use crate::ModelError;
 use crate::keys::Keys;
-use crate::spec::{Activation, FeedForward, Mixer, Pairing, RopeScaling, Scoring};
+use crate::spec::{Activation, Mixer, Pairing, RopeScaling, Scoring};
 use crate::tensors::Tensors;
 
 pub(super) fn body(keys: &Keys<'_>, tensors: &mut Tensors<'_>) -> Result<Body, ModelError> {
@@ -35,6 +35,5 @@ pub(super) fn body(keys: &Keys<'_>, tensors: &mut Tensors<'_>) -> Result<Body, M
         biases: true,
         ..MoeForm::usual(Experts::require(keys)?, width, Scoring::SoftmaxOfSelected, false)
     };
-    let experts = |t: &mut Tensors<'_>, dims: &Dims, i| parts::moe(t, dims, i, &form).map(FeedForward::Moe);
-    plain::body(keys, tensors, dims, &plain::POST_ATTENTION_NORM, attention, experts)
+    plain::body(keys, tensors, dims, &plain::POST_ATTENTION_NORM, attention, parts::moe_layers(form))
 }

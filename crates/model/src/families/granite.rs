@@ -9,15 +9,12 @@ use super::parts::{self, AttentionForm, Dims, Experts, MoeForm};
 use super::{Body, plain};
 use crate::ModelError;
 use crate::keys::Keys;
-use crate::spec::{Activation, FeedForward, Mixer, Pairing, Scoring};
+use crate::spec::{FeedForward, Pairing, Scoring};
 use crate::tensors::{Role, Tensors};
 
 pub(super) fn dense(keys: &Keys<'_>, tensors: &mut Tensors<'_>) -> Result<Body, ModelError> {
     parts::refuse_experts(keys, "mixture of experts in granite")?;
-    let width = parts::ff_width(keys)?;
-    let feed_forward =
-        |t: &mut Tensors<'_>, dims: &Dims, i| parts::dense(t, dims, i, width.at(i), Activation::Silu);
-    body(keys, tensors, feed_forward)
+    body(keys, tensors, parts::dense_layers(keys)?)
 }
 
 pub(super) fn moe(keys: &Keys<'_>, tensors: &mut Tensors<'_>) -> Result<Body, ModelError> {
@@ -42,16 +39,13 @@ fn body(
     rope.freq_factors = tensors.optional("rope_freqs.weight", &[dims.head_dim / 2], Role::Rotary)?;
     let rotary = keys.bool("rope.scaling.finetuned")?.unwrap_or(true);
     let scale = keys.factor("attention.scale")?.unwrap_or(dims.usual_scale());
-    let attention = |t: &mut Tensors<'_>, dims: &Dims, i| {
-        let mut form = AttentionForm { scale, ..AttentionForm::usual(dims, rope.clone()) };
-        form.rope = form.rope.filter(|_| rotary);
-        parts::attention(t, dims, i, form).map(Mixer::Attention)
-    };
+    let attention =
+        AttentionForm { scale, rope: rotary.then(|| rope.clone()), ..AttentionForm::usual(&dims, rope) };
     let scales = plain::Plain {
         embedding_scale: keys.factor("embedding_scale")?.unwrap_or(1.0),
         residual_scale: keys.factor("residual_scale")?.unwrap_or(1.0),
         logit_scale: 1.0 / keys.require_positive("logit_scale")?,
         ..plain::USUAL
     };
-    plain::body(keys, tensors, dims, &scales, attention, feed_forward)
+    plain::body(keys, tensors, dims, &scales, parts::attention_layers(attention), feed_forward)
 }

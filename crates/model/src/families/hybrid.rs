@@ -11,15 +11,12 @@ use super::parts::{self, AttentionForm, Dims, Experts, MoeForm, QkNorm};
 use super::{Body, plain};
 use crate::ModelError;
 use crate::keys::Keys;
-use crate::spec::{Activation, DeltaGates, DeltaNet, FeedForward, HeadOrder, Mixer, Pairing, Scoring};
+use crate::spec::{DeltaGates, DeltaNet, FeedForward, HeadOrder, Mixer, Pairing, Scoring};
 use crate::tensors::{Role, Tensors};
 
 pub(super) fn qwen35(keys: &Keys<'_>, tensors: &mut Tensors<'_>) -> Result<Body, ModelError> {
     parts::refuse_experts(keys, "mixture of experts in qwen35")?;
-    let width = parts::ff_width(keys)?;
-    let feed_forward =
-        |t: &mut Tensors<'_>, dims: &Dims, i| parts::dense(t, dims, i, width.at(i), Activation::Silu);
-    body(keys, tensors, HeadOrder::Tiled, feed_forward)
+    body(keys, tensors, HeadOrder::Tiled, parts::dense_layers(keys)?)
 }
 
 pub(super) fn qwen35moe(keys: &Keys<'_>, tensors: &mut Tensors<'_>) -> Result<Body, ModelError> {

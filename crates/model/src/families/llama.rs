@@ -8,7 +8,7 @@ use super::parts::{self, AttentionForm, Dims, Experts, MoeForm};
 use super::{Body, plain};
 use crate::ModelError;
 use crate::keys::Keys;
-use crate::spec::{Activation, FeedForward, Mixer, Pairing, Scoring};
+use crate::spec::{Activation, FeedForward, Pairing, Scoring};
 use crate::tensors::{Role, Tensors};
 
 pub(super) fn body(keys: &Keys<'_>, tensors: &mut Tensors<'_>) -> Result<Body, ModelError> {
@@ -16,9 +16,7 @@ pub(super) fn body(keys: &Keys<'_>, tensors: &mut Tensors<'_>) -> Result<Body, M
     parts::refuse_window(keys, &dims)?;
     let mut rope = parts::rope(keys, &dims, Pairing::Interleaved)?;
     rope.freq_factors = tensors.optional("rope_freqs.weight", &[dims.head_dim / 2], Role::Rotary)?;
-    let attention = |t: &mut Tensors<'_>, dims: &Dims, i| {
-        parts::attention(t, dims, i, AttentionForm::usual(dims, rope.clone())).map(Mixer::Attention)
-    };
+    let attention = parts::attention_layers(AttentionForm::usual(&dims, rope));
     plain::body(keys, tensors, dims, &plain::USUAL, attention, feed_forward(keys)?)
 }
 

@@ -8,20 +8,17 @@ use super::parts::{self, AttentionForm, Dims, Experts, MoeForm, QkNorm};
 use super::{Body, plain};
 use crate::ModelError;
 use crate::keys::Keys;
-use crate::spec::{FeedForward, Mixer, Pairing, Scoring};
+use crate::spec::{Pairing, Scoring};
 use crate::tensors::Tensors;
 
 pub(super) fn body(keys: &Keys<'_>, tensors: &mut Tensors<'_>) -> Result<Body, ModelError> {
     let dims = Dims::read_partial(keys)?;
     parts::refuse_window(keys, &dims)?;
     let rope = parts::rope(keys, &dims, Pairing::Halves)?;
-    let attention = |t: &mut Tensors<'_>, dims: &Dims, i| {
-        let form = AttentionForm { qk_norm: QkNorm::Whole, ..AttentionForm::usual(dims, rope.clone()) };
-        parts::attention(t, dims, i, form).map(Mixer::Attention)
-    };
+    let attention = AttentionForm { qk_norm: QkNorm::Whole, ..AttentionForm::usual(&dims, rope) };
     let width = keys.require_count("expert_feed_forward_length")?;
     let scoring = parts::scoring(keys, Scoring::Sigmoid)?;
     let form = MoeForm { correction: true, ..MoeForm::usual(Experts::require(keys)?, width, scoring, true) };
-    let experts = |t: &mut Tensors<'_>, dims: &Dims, i| parts::moe(t, dims, i, &form).map(FeedForward::Moe);
+    let (attention, experts) = (parts::attention_layers(attention), parts::moe_layers(form));
     plain::body(keys, tensors, dims, &plain::USUAL, attention, experts)
 }

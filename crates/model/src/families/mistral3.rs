@@ -8,7 +8,7 @@ use super::parts::{self, AttentionForm, Dims};
 use super::{Body, llama, plain};
 use crate::ModelError;
 use crate::keys::Keys;
-use crate::spec::{Mixer, Pairing, QueryTemperature};
+use crate::spec::{Pairing, QueryTemperature};
 use crate::tensors::Tensors;
 
 pub(super) fn body(keys: &Keys<'_>, tensors: &mut Tensors<'_>) -> Result<Body, ModelError> {
@@ -22,9 +22,7 @@ pub(super) fn body(keys: &Keys<'_>, tensors: &mut Tensors<'_>) -> Result<Body, M
         }
         None => None,
     };
-    let attention = |t: &mut Tensors<'_>, dims: &Dims, i| {
-        let form = AttentionForm { temperature, ..AttentionForm::usual(dims, rope.clone()) };
-        parts::attention(t, dims, i, form).map(Mixer::Attention)
-    };
+    let attention = AttentionForm { temperature, ..AttentionForm::usual(&dims, rope) };
+    let attention = parts::attention_layers(attention);
     plain::body(keys, tensors, dims, &plain::USUAL, attention, llama::feed_forward(keys)?)
 }

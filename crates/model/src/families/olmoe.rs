@@ -8,7 +8,7 @@ use super::parts::{self, AttentionForm, Dims, Experts, MoeForm, QkNorm};
 use super::{Body, plain};
 use crate::ModelError;
 use crate::keys::Keys;
-use crate::spec::{FeedForward, Mixer, Pairing, Scoring};
+use crate::spec::{Pairing, Scoring};
 use crate::tensors::Tensors;
 
 pub(super) fn body(keys: &Keys<'_>, tensors: &mut Tensors<'_>) -> Result<Body, ModelError> {
@@ -16,12 +16,9 @@ pub(super) fn body(keys: &Keys<'_>, tensors: &mut Tensors<'_>) -> Result<Body, M
     parts::refuse_window(keys, &dims)?;
     parts::refuse_key(keys, "attention.clamp_kqv", "a clamp on queries, keys and values")?;
     let rope = parts::rope(keys, &dims, Pairing::Halves)?;
-    let attention = |t: &mut Tensors<'_>, dims: &Dims, i| {
-        let form = AttentionForm { qk_norm: QkNorm::Whole, ..AttentionForm::usual(dims, rope.clone()) };
-        parts::attention(t, dims, i, form).map(Mixer::Attention)
-    };
+    let attention = AttentionForm { qk_norm: QkNorm::Whole, ..AttentionForm::usual(&dims, rope) };
     let width = keys.require_count("feed_forward_length")?;
     let form = MoeForm::usual(Experts::require(keys)?, width, Scoring::Softmax, false);
-    let experts = |t: &mut Tensors<'_>, dims: &Dims, i| parts::moe(t, dims, i, &form).map(FeedForward::Moe);
+    let (attention, experts) = (parts::attention_layers(attention), parts::moe_layers(form));
     plain::body(keys, tensors, dims, &plain::USUAL, attention, experts)
 }

@@ -7,7 +7,7 @@ use super::parts::{self, AttentionForm, Dims};
 use super::{Body, plain};
 use crate::ModelError;
 use crate::keys::Keys;
-use crate::spec::{Activation, DenseFeedForward, FeedForward, Linear, Mixer, Pairing};
+use crate::spec::{Activation, DenseFeedForward, FeedForward, Linear, Pairing};
 use crate::tensors::{Role, Tensors};
 
 pub(super) fn body(keys: &Keys<'_>, tensors: &mut Tensors<'_>) -> Result<Body, ModelError> {
@@ -18,10 +18,8 @@ pub(super) fn body(keys: &Keys<'_>, tensors: &mut Tensors<'_>) -> Result<Body, M
     let dims = Dims::read_partial(keys)?;
     let window = keys.some_count("attention.sliding_window")?;
     let rope = parts::rope(keys, &dims, Pairing::Halves)?;
-    let attention = |t: &mut Tensors<'_>, dims: &Dims, i| {
-        let form = AttentionForm { window, ..AttentionForm::usual(dims, rope.clone()) };
-        parts::attention(t, dims, i, form).map(Mixer::Attention)
-    };
+    let attention = AttentionForm { window, ..AttentionForm::usual(&dims, rope) };
+    let attention = parts::attention_layers(attention);
     let width = parts::ff_width(keys)?;
     let feed_forward = |t: &mut Tensors<'_>, dims: &Dims, i| dense(t, dims, i, width.at(i));
     plain::body(keys, tensors, dims, &plain::USUAL, attention, feed_forward)

@@ -7,15 +7,12 @@ use super::parts::{self, AttentionForm, Biases, Dims, Experts, MoeForm};
 use super::{Body, plain};
 use crate::ModelError;
 use crate::keys::Keys;
-use crate::spec::{Activation, FeedForward, Mixer, Pairing, Scoring};
+use crate::spec::{FeedForward, Pairing, Scoring};
 use crate::tensors::Tensors;
 
 pub(super) fn dense(keys: &Keys<'_>, tensors: &mut Tensors<'_>) -> Result<Body, ModelError> {
     parts::refuse_experts(keys, "mixture of experts in qwen2")?;
-    let width = parts::ff_width(keys)?;
-    let feed_forward =
-        |t: &mut Tensors<'_>, dims: &Dims, i| parts::dense(t, dims, i, width.at(i), Activation::Silu);
-    body(keys, tensors, feed_forward)
+    body(keys, tensors, parts::dense_layers(keys)?)
 }
 
 pub(super) fn moe(keys: &Keys<'_>, tensors: &mut Tensors<'_>) -> Result<Body, ModelError> {
@@ -32,9 +29,6 @@ fn body(
     let dims = Dims::read(keys)?;
     parts::refuse_window(keys, &dims)?;
     let rope = parts::rope(keys, &dims, Pairing::Halves)?;
-    let attention = |t: &mut Tensors<'_>, dims: &Dims, i| {
-        let form = AttentionForm { biases: Biases::Qkv, ..AttentionForm::usual(dims, rope.clone()) };
-        parts::attention(t, dims, i, form).map(Mixer::Attention)
-    };
-    plain::body(keys, tensors, dims, &plain::USUAL, attention, feed_forward)
+    let attention = AttentionForm { biases: Biases::Qkv, ..AttentionForm::usual(&dims, rope) };
+    plain::body(keys, tensors, dims, &plain::USUAL, parts::attention_layers(attention), feed_forward)
 }

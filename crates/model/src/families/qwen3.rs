@@ -9,21 +9,18 @@ use super::parts::{self, AttentionForm, Dims, Experts, MoeForm, QkNorm};
 use super::{Body, plain};
 use crate::ModelError;
 use crate::keys::Keys;
-use crate::spec::{Activation, FeedForward, Mixer, Pairing, Scoring};
+use crate::spec::{FeedForward, Pairing, Scoring};
 use crate::tensors::Tensors;
 
 pub(super) fn dense(keys: &Keys<'_>, tensors: &mut Tensors<'_>) -> Result<Body, ModelError> {
     parts::refuse_experts(keys, "mixture of experts in this dense family")?;
-    let width = parts::ff_width(keys)?;
-    let feed_forward =
-        |t: &mut Tensors<'_>, dims: &Dims, i| parts::dense(t, dims, i, width.at(i), Activation::Silu);
-    body(keys, tensors, feed_forward)
+    body(keys, tensors, parts::dense_layers(keys)?)
 }
 
 pub(super) fn moe(keys: &Keys<'_>, tensors: &mut Tensors<'_>) -> Result<Body, ModelError> {
     let experts = Experts::require(keys)?;
     let form = MoeForm::usual(experts, experts.width(keys)?, Scoring::Softmax, true);
-    body(keys, tensors, |t, dims, i| parts::moe(t, dims, i, &form).map(FeedForward::Moe))
+    body(keys, tensors, parts::moe_layers(form))
 }
 
 fn body(
@@ -34,9 +31,6 @@ fn body(
     let dims = Dims::read(keys)?;
     parts::refuse_window(keys, &dims)?;
     let rope = parts::rope(keys, &dims, Pairing::Halves)?;
-    let attention = |t: &mut Tensors<'_>, dims: &Dims, i| {
-        let form = AttentionForm { qk_norm: QkNorm::Heads, ..AttentionForm::usual(dims, rope.clone()) };
-        parts::attention(t, dims, i, form).map(Mixer::Attention)
-    };
-    plain::body(keys, tensors, dims, &plain::USUAL, attention, feed_forward)
+    let attention = AttentionForm { qk_norm: QkNorm::Heads, ..AttentionForm::usual(&dims, rope) };
+    plain::body(keys, tensors, dims, &plain::USUAL, parts::attention_layers(attention), feed_forward)
 }

@@ -6,7 +6,7 @@ use super::parts::{self, AttentionForm, Dims};
 use super::{Body, plain};
 use crate::ModelError;
 use crate::keys::Keys;
-use crate::spec::{Activation, Mixer, Pairing};
+use crate::spec::{Mixer, Pairing};
 use crate::tensors::Tensors;
 
 pub(super) fn body(keys: &Keys<'_>, tensors: &mut Tensors<'_>) -> Result<Body, ModelError> {
@@ -19,8 +19,5 @@ pub(super) fn body(keys: &Keys<'_>, tensors: &mut Tensors<'_>) -> Result<Body, M
         form.rope = form.rope.filter(|_| !(i + 1).is_multiple_of(4));
         parts::attention(t, dims, i, form).map(Mixer::Attention)
     };
-    let width = parts::ff_width(keys)?;
-    let feed_forward =
-        |t: &mut Tensors<'_>, dims: &Dims, i| parts::dense(t, dims, i, width.at(i), Activation::Silu);
-    plain::body(keys, tensors, dims, &plain::USUAL, attention, feed_forward)
+    plain::body(keys, tensors, dims, &plain::USUAL, attention, parts::dense_layers(keys)?)
 }

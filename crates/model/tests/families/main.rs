@@ -4,5 +4,6 @@ mod configurations;
 mod edits;
 mod malformed;
 mod refusals;
+mod refusals_of_hybrids;
 mod specs;
 mod variants;

@@ -48,8 +48,8 @@ fn experts() {
         ),
         (
             MIXTRAL,
-            vec![Reshape("blk.1.ffn_up_exps.weight", &[16, 40, 6])],
-            &["blk.1.ffn_up_exps.weight", "[16, 40, 6]", "[40, 16, 6]"],
+            vec![Reshape("blk.1.ffn_up_exps.weight", &[14, 40, 6])],
+            &["blk.1.ffn_up_exps.weight", "[14, 40, 6]", "[40, 14, 6]"],
         ),
         (MIXTRAL, vec![Without("blk.1.ffn_down_exps.weight")], &["blk.1.ffn_down_exps.weight", "missing"]),
         ("llama-b-f32.gguf", vec![set("llama.expert_count", 4)], &["llama.expert_used_count", "missing"]),
@@ -147,7 +147,7 @@ fn mixers_and_rotary_embeddings() {
         ),
         (
             "llama-b-f32.gguf",
-            vec![Set("llama.feed_forward_length", Value::Array(Array::I32(vec![72, -1])))],
+            vec![Set("llama.feed_forward_length", Value::Array(Array::I32(vec![60, -1])))],
             &["feed_forward_length", "-1"],
         ),
         (
@@ -164,7 +164,7 @@ fn numbers_for_each_layer_may_be_one_number_or_an_array() {
     let edits = [
         each("llama.attention.head_count", &[5, 5]),
         each("llama.attention.head_count_kv", &[1, 1]),
-        each("llama.feed_forward_length", &[72, 72]),
+        each("llama.feed_forward_length", &[60, 60]),
     ];
     let [one, many] = [&[][..], &edits].map(|edits| edited("llama-b-f32.gguf", edits).unwrap());
     assert_eq!(one.layers, many.layers);

@@ -17,15 +17,15 @@ fn experts_may_have_gate_and_up_in_one_tensor() {
     let edits = [
         Edit::Without("blk.0.ffn_gate_exps.weight"),
         Edit::Without("blk.0.ffn_up_exps.weight"),
-        Edit::Add("blk.0.ffn_gate_up_exps.weight", &[40, 24, 7]),
+        Edit::Add("blk.0.ffn_gate_up_exps.weight", &[40, 20, 7]),
     ];
     let spec = edited("qwen3_moe-b-f32.gguf", &edits).unwrap();
     let fused = moe(&spec, 0);
     assert_eq!(fused.gate.weight, fused.up.weight);
     let rows = [fused.gate, fused.up].map(|s| (s.stored_rows, s.first_row, s.rows));
-    assert_eq!(rows, [(24, 0, 12), (24, 12, 12)]);
+    assert_eq!(rows, [(20, 0, 10), (20, 10, 10)]);
     let apart = moe(&spec, 1);
-    assert_eq!((apart.gate.stored_rows, apart.up.first_row), (12, 0));
+    assert_eq!((apart.gate.stored_rows, apart.up.first_row), (10, 0));
     assert_eq!(spec.roles.iter().filter(|&&r| r == Role::Expert).count(), 2 + 3);
 }
 

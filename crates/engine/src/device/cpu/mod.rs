@@ -5,27 +5,29 @@
 
 mod cache;
 mod moe;
+mod ropes;
 mod weights;
 
 pub use cache::CpuCache;
 
 use std::sync::Arc;
 
-use turbospark_experts::Lease;
+use turbospark_experts::Wave;
 use turbospark_format::Gguf;
 use turbospark_kernels::{
     AttnParams, AttnRow, AttnScratch, Cpu, DeltaGates, DeltaWeights, Groups, Mat, MatJob, MatScratch,
-    NotFinite, Pairing, RopeRows, RopedHead, RouterParams, Routes, Scoring, frequencies, yarn_frequencies,
+    NotFinite, Pairing, RouterParams, Routes, Scoring,
 };
 use turbospark_model::{
-    Activation, DeltaNet, Embedding, Linear, Mixer, ModelSpec, Moe, Norm, QueryTemperature, Rope,
-    RopeScaling, Router, Stack, TensorRef,
+    Activation, DeltaNet, Embedding, Linear, ModelSpec, Moe, Norm, QueryTemperature, Rope, Router, Stack,
+    TensorRef,
 };
 
 use super::{Attend, Device};
 use crate::EngineError;
 use crate::forward::Row;
-use moe::{MoeScratch, Parts};
+use moe::{MoeState, Parts};
+use ropes::Ropes;
 use weights::Weights;
 
 /// Added to the squared length of a delta net's queries and keys; no file has a key for it.
@@ -37,20 +39,12 @@ const NORM_FLOOR: f32 = 1e-20;
 pub struct CpuDevice {
     cpu: Cpu,
     weights: Weights,
-    ropes: Vec<RopeTable>,
+    ropes: Ropes,
     products: MatScratch,
     attention: AttnScratch,
-    moe: MoeScratch,
+    moe: MoeState,
     /// Outputs of [`Device::stacked`] before heads are put side by side.
     heads: Vec<f32>,
-}
-
-/// Frequencies of one rotary embedding, and the angles of the current batch.
-struct RopeTable {
-    rope: Rope,
-    /// Radians per position, `[dims / 2]`.
-    frequencies: Vec<f32>,
-    angles: RopeRows,
 }
 
 /// Activations in memory, `[rows, width]`.
@@ -82,47 +76,21 @@ impl CpuDevice {
     /// # Errors
     /// A matrix or vector whose bytes don't make the values its shape says.
     pub fn new(gguf: Arc<Gguf>, spec: &ModelSpec, threads: usize) -> Result<CpuDevice, EngineError> {
-        let mut device = CpuDevice {
+        let weights = Weights::new(gguf, spec)?;
+        Ok(CpuDevice {
             cpu: Cpu::new(threads),
-            weights: Weights::new(gguf, spec)?,
-            ropes: Vec::new(),
+            ropes: Ropes::new(spec, &weights),
+            weights,
             products: MatScratch::default(),
             attention: AttnScratch::default(),
-            moe: MoeScratch::default(),
+            moe: MoeState::default(),
             heads: Vec::new(),
-        };
-        for layer in &spec.layers {
-            let rope = match &layer.mixer {
-                Mixer::Attention(a) => a.rope.as_ref(),
-                Mixer::Latent(a) => Some(&a.rope),
-                Mixer::Delta(_) => None,
-            };
-            if let Some(rope) = rope
-                && !device.ropes.iter().any(|t| t.rope == *rope)
-            {
-                let frequencies = device.frequencies(rope);
-                device.ropes.push(RopeTable { rope: rope.clone(), frequencies, angles: RopeRows::default() });
-            }
-        }
-        Ok(device)
+        })
     }
 
     /// Threads in use.
     pub fn threads(&self) -> usize {
         self.cpu.threads()
-    }
-
-    fn frequencies(&self, rope: &Rope) -> Vec<f32> {
-        let mut table = match rope.scaling {
-            RopeScaling::Linear(factor) => frequencies(rope.theta, rope.dims, factor),
-            RopeScaling::Yarn { factor, original_context, beta_fast, beta_slow, round } => {
-                yarn_frequencies(rope.theta, rope.dims, factor, original_context, beta_fast, beta_slow, round)
-            }
-        };
-        if let Some(factors) = rope.freq_factors {
-            table.iter_mut().zip(self.weights.vector(factors)).for_each(|(f, by)| *f /= by);
-        }
-        table
     }
 }
 
@@ -131,10 +99,7 @@ impl Device for CpuDevice {
     type Cache = CpuCache;
 
     fn begin(&mut self, rows: &[Row]) {
-        for table in &mut self.ropes {
-            let positions = rows.iter().map(|r| r.position);
-            table.angles.fill(positions, &table.frequencies, table.rope.magnitude);
-        }
+        self.ropes.begin(rows);
     }
 
     fn embed(&mut self, embedding: &Embedding, width: usize, rows: &[Row], out: &mut CpuBuffer) {
@@ -199,9 +164,8 @@ impl Device for CpuDevice {
             turbospark_model::Pairing::Interleaved => Pairing::Interleaved,
             turbospark_model::Pairing::Halves => Pairing::Halves,
         };
-        if let Some(table) = self.ropes.iter().find(|t| t.rope == *rope) {
-            let head = RopedHead { width: head_dim, at: 0 };
-            self.cpu.rope(&mut x.data, head, pairing, &table.angles);
+        if let Some(angles) = self.ropes.angles(rope) {
+            self.cpu.rope(&mut x.data, head_dim, pairing, angles);
         }
     }
 
@@ -361,17 +325,17 @@ impl Device for CpuDevice {
         self.cpu.route(&params, &logits.data, routes)
     }
 
-    fn moe(
-        &mut self,
-        moe: &Moe,
-        x: &CpuBuffer,
-        routes: &Routes,
-        experts: &[u32],
-        lease: &Lease<'_>,
-        out: &mut CpuBuffer,
-    ) {
+    fn moe_begin(&mut self, moe: &Moe, routes: &Routes, experts: &[u32]) {
+        self.moe.begin(moe, routes, experts);
+    }
+
+    fn moe_wave(&mut self, moe: &Moe, x: &CpuBuffer, experts: &[u32], wave: &Wave<'_>) {
         let mut parts = Parts { cpu: &self.cpu, weights: &self.weights, products: &mut self.products };
-        moe::run(&mut parts, &mut self.moe, moe, x, routes, (experts, lease), out);
+        self.moe.wave(&mut parts, moe, x, experts, wave);
+    }
+
+    fn moe_end(&mut self, moe: &Moe, routes: &Routes, out: &mut CpuBuffer) {
+        self.moe.end(&self.cpu, moe, routes, out);
     }
 
     fn add(&mut self, x: &mut CpuBuffer, y: &CpuBuffer, factor: f32) {

@@ -1,35 +1,54 @@
 //! Mixtures of experts on the processor: all products of a stage as one region, each expert's weights read once.
 //!
-//! Invariant: a slot is one (row, rank); slots of one expert are neighbours, in order of rows. Whatever the grouping, a row's output is the
-//! sum of its own slots in rank order.
+//! Invariant: a slot is one (row, rank); slots of one expert are neighbours, in order of rows. Whatever the grouping and the order in
+//! which experts get usable, a row's output is the sum of its own slots in rank order.
 
 use std::ops::Range;
 
-use turbospark_experts::Lease;
+use turbospark_experts::Wave;
 use turbospark_kernels::{Cpu, MatJob, MatScratch, Routes};
 use turbospark_model::{Moe, Stack};
 
 use super::{CpuBuffer, Weights, glu};
 
-/// Buffers of one layer's routed experts.
+/// Slots whose inner activations are held at a time: what a long prompt takes stays small.
+const SLOTS: usize = 2048;
+
+/// One layer's routed experts while their waves come in.
 #[derive(Default)]
-pub(super) struct MoeScratch {
+pub(super) struct MoeState {
     /// The row of each slot.
     rows: Vec<u32>,
     /// The slot of each (row, rank).
     slots: Vec<u32>,
     /// Where each expert's slots begin; one more than experts.
     starts: Vec<usize>,
-    /// `[slots, width]`.
+    /// `[slots of a part of a wave, width]`.
     gate: Vec<f32>,
     up: Vec<f32>,
     /// `[slots, hidden]`.
     down: Vec<f32>,
 }
 
-impl MoeScratch {
-    /// Groups the slots of `routes` by expert.
-    fn group(&mut self, routes: &Routes, experts: &[u32]) {
+/// What computes: threads, weights and the buffers of matrix products.
+pub(super) struct Parts<'a> {
+    pub(super) cpu: &'a Cpu,
+    pub(super) weights: &'a Weights,
+    pub(super) products: &'a mut MatScratch,
+}
+
+/// One expert of a wave with its slots.
+struct Member {
+    /// Index in the wave.
+    at: usize,
+    /// Index in the request.
+    expert: usize,
+    slots: Range<usize>,
+}
+
+impl MoeState {
+    /// Groups the slots of `routes` by expert. `experts` ascend.
+    pub(super) fn begin(&mut self, moe: &Moe, routes: &Routes, experts: &[u32]) {
         let n = routes.experts.len();
         let index = |expert: u32| experts.binary_search(&expert).unwrap_or_default();
         self.starts.clear();
@@ -45,87 +64,140 @@ impl MoeScratch {
             self.slots[i] = *slot as u32;
             *slot += 1;
         }
+        self.down.resize(n * moe.down.rows, 0.0);
     }
 
-    fn group_range(&self, expert: usize) -> Range<usize> {
-        self.starts[expert]..self.starts[expert + 1]
-    }
-}
-
-/// What computes: threads, weights and the buffers of matrix products.
-pub(super) struct Parts<'a> {
-    pub(super) cpu: &'a Cpu,
-    pub(super) weights: &'a Weights,
-    pub(super) products: &'a mut MatScratch,
-}
-
-/// `out[r] = sum over ranks of weight * expert(x[r])`.
-pub(super) fn run(
-    parts: &mut Parts<'_>,
-    s: &mut MoeScratch,
-    moe: &Moe,
-    x: &CpuBuffer,
-    routes: &Routes,
-    (experts, lease): (&[u32], &Lease<'_>),
-    out: &mut CpuBuffer,
-) {
-    let Parts { cpu, weights, products } = parts;
-    s.group(routes, experts);
-    let slots = s.rows.len();
-    let (mut gate, mut up, mut down) =
-        (std::mem::take(&mut s.gate), std::mem::take(&mut s.up), std::mem::take(&mut s.down));
-    gate.resize(slots * moe.width, 0.0);
-    up.resize(slots * moe.width, 0.0);
-    down.resize(slots * moe.down.rows, 0.0);
-
-    // A single row meets all its experts; of many, each expert has its own.
-    let one = x.rows() == 1;
-    let mut all = jobs(weights, moe, &moe.gate, (s, lease), one, &mut gate);
-    all.append(&mut jobs(weights, moe, &moe.up, (s, lease), one, &mut up));
-    if one {
-        cpu.matmul(products, &x.data, &mut all);
-    } else {
-        cpu.matmul_picked(products, &x.data, &s.rows, &mut all);
-    }
-    drop(all);
-    let add_biases = |stack: &Stack, out: &mut [f32]| {
-        let Some(bias) = stack.bias else { return };
-        let bias = weights.vector(bias);
-        for (i, &expert) in experts.iter().enumerate() {
-            let range = s.group_range(i);
-            let out = &mut out[range.start * stack.rows..range.end * stack.rows];
-            cpu.add_bias(out, &bias[expert as usize * stack.rows..][..stack.rows]);
+    /// Computes the slots of a wave's experts.
+    pub(super) fn wave(
+        &mut self,
+        parts: &mut Parts<'_>,
+        moe: &Moe,
+        x: &CpuBuffer,
+        experts: &[u32],
+        wave: &Wave<'_>,
+    ) {
+        let members = wave.indices().iter().enumerate().map(|(at, &expert)| Member {
+            at,
+            expert,
+            slots: self.starts[expert]..self.starts[expert + 1],
+        });
+        let mut members: Vec<Member> = members.collect();
+        while !members.is_empty() {
+            let mut slots = 0;
+            let fits = members.iter().take_while(|m| {
+                slots += m.slots.len();
+                slots <= SLOTS
+            });
+            let rest = members.split_off(fits.count().max(1));
+            self.group(parts, moe, x, experts, wave, &members);
+            members = rest;
         }
-    };
-    add_biases(&moe.gate, &mut gate);
-    add_biases(&moe.up, &mut up);
-    glu(cpu, moe.activation, &mut gate, &up);
-    cpu.matmul(products, &gate, &mut jobs(weights, moe, &moe.down, (s, lease), false, &mut down));
-    add_biases(&moe.down, &mut down);
-    out.shape(x.rows(), moe.down.rows);
-    cpu.combine(&mut out.data, &down, &s.slots, &routes.weights, routes.top_k);
-    (s.gate, s.up, s.down) = (gate, up, down);
+    }
+
+    fn group(
+        &mut self,
+        Parts { cpu, weights, products }: &mut Parts<'_>,
+        moe: &Moe,
+        x: &CpuBuffer,
+        experts: &[u32],
+        wave: &Wave<'_>,
+        members: &[Member],
+    ) {
+        let group = Group { weights, moe, experts, wave, members };
+        let n: usize = members.iter().map(|m| m.slots.len()).sum();
+        self.gate.resize(n * moe.width, 0.0);
+        self.up.resize(n * moe.width, 0.0);
+        // A single row meets all its experts; of many, each expert has its own.
+        let one = x.rows() == 1;
+        let mut jobs = group.jobs(&moe.gate, one, apart(&mut self.gate, moe.width, members));
+        jobs.append(&mut group.jobs(&moe.up, one, apart(&mut self.up, moe.width, members)));
+        if one {
+            cpu.matmul(products, &x.data, &mut jobs);
+        } else {
+            let rows: Vec<u32> = members.iter().flat_map(|m| &self.rows[m.slots.clone()]).copied().collect();
+            cpu.matmul_picked(products, &x.data, &rows, &mut jobs);
+        }
+        drop(jobs);
+        group.add_biases(cpu, &moe.gate, apart(&mut self.gate, moe.width, members));
+        group.add_biases(cpu, &moe.up, apart(&mut self.up, moe.width, members));
+        glu(cpu, moe.activation, &mut self.gate, &self.up);
+        let hidden = moe.down.rows;
+        cpu.matmul(
+            products,
+            &self.gate,
+            &mut group.jobs(&moe.down, false, placed(&mut self.down, hidden, members)),
+        );
+        group.add_biases(cpu, &moe.down, placed(&mut self.down, hidden, members));
+    }
+
+    /// Adds up each row's slots.
+    pub(super) fn end(&mut self, cpu: &Cpu, moe: &Moe, routes: &Routes, out: &mut CpuBuffer) {
+        out.shape(routes.experts.len() / routes.top_k, moe.down.rows);
+        cpu.combine(&mut out.data, &self.down, &self.slots, &routes.weights, routes.top_k);
+    }
 }
 
-/// One product for each leased expert: `stack`'s matrix of it with the expert's slots of the input, or with the only row.
-fn jobs<'b>(
-    weights: &Weights,
-    moe: &Moe,
-    stack: &Stack,
-    (s, lease): (&MoeScratch, &Lease<'b>),
-    one_row: bool,
-    out: &'b mut [f32],
-) -> Vec<MatJob<'b>> {
-    let part = moe.tensors().iter().position(|t| t.index == stack.weight.index).unwrap_or_default();
-    let mut rest = out;
-    let mut jobs = Vec::with_capacity(s.starts.len());
-    for expert in 0..s.starts.len() - 1 {
-        let range = s.group_range(expert);
-        let (out, after) = rest.split_at_mut(range.len() * stack.rows);
-        rest = after;
-        // Opening checked that an expert's rows are whole blocks.
-        let Some(w) = weights.of_stack(stack, lease.part(expert, part)) else { continue };
-        jobs.push(MatJob { w, rows: if one_row { 0..1 } else { range }, out });
+/// Experts of a wave that are computed together.
+struct Group<'a> {
+    weights: &'a Weights,
+    moe: &'a Moe,
+    experts: &'a [u32],
+    wave: &'a Wave<'a>,
+    members: &'a [Member],
+}
+
+impl<'a> Group<'a> {
+    /// One product for each expert: `stack`'s matrix of it with its slots of the input, or with the only row.
+    fn jobs<'b>(
+        &self,
+        stack: &Stack,
+        one_row: bool,
+        outs: impl Iterator<Item = &'b mut [f32]>,
+    ) -> Vec<MatJob<'b>>
+    where
+        'a: 'b,
+    {
+        let tensors = self.moe.tensors();
+        let part = tensors.iter().position(|t| t.index == stack.weight.index).unwrap_or_default();
+        let mut jobs = Vec::with_capacity(2 * self.members.len());
+        let mut start = 0;
+        for (member, out) in self.members.iter().zip(outs) {
+            let rows = start..start + member.slots.len();
+            start = rows.end;
+            // Opening checked that an expert's rows are whole blocks.
+            let Some(w) = self.weights.of_stack(stack, self.wave.part(member.at, part)) else { continue };
+            jobs.push(MatJob { w, rows: if one_row { 0..1 } else { rows }, out });
+        }
+        jobs
     }
-    jobs
+
+    fn add_biases<'b>(&self, cpu: &Cpu, stack: &Stack, outs: impl Iterator<Item = &'b mut [f32]>) {
+        let Some(bias) = stack.bias else { return };
+        let bias = self.weights.vector(bias);
+        for (member, out) in self.members.iter().zip(outs) {
+            let expert = self.experts[member.expert] as usize;
+            cpu.add_bias(out, &bias[expert * stack.rows..][..stack.rows]);
+        }
+    }
+}
+
+/// Each member's slots of a buffer that has only theirs, one after the other.
+fn apart<'b>(x: &'b mut [f32], width: usize, members: &[Member]) -> impl Iterator<Item = &'b mut [f32]> {
+    let mut rest = x;
+    members
+        .iter()
+        .map(|m| rest.split_off_mut(..m.slots.len() * width).unwrap_or_default())
+        .collect::<Vec<_>>()
+        .into_iter()
+}
+
+/// Each member's slots of a buffer that has all slots. Members ascend.
+fn placed<'b>(x: &'b mut [f32], width: usize, members: &[Member]) -> impl Iterator<Item = &'b mut [f32]> {
+    let (mut rest, mut start) = (x, 0);
+    let take = |m: &Member| {
+        let _ = rest.split_off_mut(..(m.slots.start - start) * width);
+        start = m.slots.end;
+        rest.split_off_mut(..m.slots.len() * width).unwrap_or_default()
+    };
+    members.iter().map(take).collect::<Vec<_>>().into_iter()
 }

@@ -2,10 +2,11 @@
 
 use super::{Dims, linear, norm};
 use crate::ModelError;
-use crate::spec::{Attention, KeyValues, Linear, Norm, QueryTemperature, Rope};
+use crate::spec::{Attention, KeyValues, Linear, Mixer, Norm, QueryTemperature, Rope};
 use crate::tensors::{Role, Tensors};
 
 /// What attention has beside its dimensions.
+#[derive(Clone)]
 pub(in crate::families) struct AttentionForm {
     pub(in crate::families) scale: f32,
     pub(in crate::families) window: Option<usize>,
@@ -51,6 +52,13 @@ pub(in crate::families) enum QkNorm {
     Heads,
     /// All heads together.
     Whole,
+}
+
+/// Attention of one form in every layer.
+pub(in crate::families) fn attention_layers(
+    form: AttentionForm,
+) -> impl Fn(&mut Tensors<'_>, &Dims, usize) -> Result<Mixer, ModelError> {
+    move |t: &mut Tensors<'_>, dims: &Dims, i| attention(t, dims, i, form.clone()).map(Mixer::Attention)
 }
 
 /// The attention of block `layer`.

@@ -128,6 +128,13 @@ pub(in crate::families) fn moe(
     })
 }
 
+/// Routed experts of one form in every layer, and nothing beside them.
+pub(in crate::families) fn moe_layers(
+    form: MoeForm,
+) -> impl Fn(&mut Tensors<'_>, &Dims, usize) -> Result<FeedForward, ModelError> {
+    move |t: &mut Tensors<'_>, dims: &Dims, i| moe(t, dims, i, &form).map(FeedForward::Moe)
+}
+
 /// Gate and up: two tensors, or one in which each expert's gate rows precede its up rows.
 fn gate_and_up(
     tensors: &mut Tensors<'_>,

@@ -13,6 +13,14 @@ pub(in crate::families) fn ff_width(keys: &Keys<'_>) -> Result<PerLayer, ModelEr
     widths.ok_or_else(|| ModelError::MissingKey { key: keys.full(key) })
 }
 
+/// A dense feed-forward with SiLU in every layer, as wide as `feed_forward_length` says.
+pub(in crate::families) fn dense_layers(
+    keys: &Keys<'_>,
+) -> Result<impl Fn(&mut Tensors<'_>, &Dims, usize) -> Result<FeedForward, ModelError>, ModelError> {
+    let width = ff_width(keys)?;
+    Ok(move |t: &mut Tensors<'_>, dims: &Dims, i| dense(t, dims, i, width.at(i), Activation::Silu))
+}
+
 /// `ffn_gate`, `ffn_up`, `ffn_down` of block `layer`.
 pub(in crate::families) fn dense(
     tensors: &mut Tensors<'_>,
