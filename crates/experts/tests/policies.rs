@@ -213,8 +213,7 @@ fn the_hottest_experts_of_a_prompt_stay() {
     let mut trace = Trace::new(line(64)).unwrap();
     let experts: Vec<u32> = (0..64).collect();
     let rows: Vec<u32> = experts.iter().map(|&expert| if expert < 2 { 80 } else { 1 }).collect();
-    let batch =
-        RouteBatch { phase: Phase::Prefill, layer: 0, n_rows: 100, experts: &experts, rows: &rows };
+    let batch = RouteBatch { phase: Phase::Prefill, layer: 0, n_rows: 100, experts: &experts, rows: &rows };
     trace.push(&batch).unwrap();
     ask(&mut trace, [0, 1]);
     assert_eq!(replay(&trace, PolicyKind::Decayed, 40).unwrap().decode.counts.hits, 2);
