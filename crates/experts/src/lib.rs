@@ -7,6 +7,7 @@
 mod error;
 mod layout;
 mod mapped;
+pub mod plan;
 
 pub use error::ExpertError;
 pub use layout::{ExpertLayout, LayerExperts, Segment};
