@@ -155,15 +155,11 @@ impl Engine {
                 gguf.prefetch(tensor);
             }
         }
-        let context = options.context.unwrap_or(spec.context_length.min(MAX_CONTEXT));
-        if context == 0 || context > MAX_CONTEXT {
-            return Err(EngineError::BadContext { context, limit: MAX_CONTEXT });
-        }
+        let context = context_of(&spec, &options)?;
         let row_bytes = row_width(&spec) * size_of::<f32>();
         let chunk = (ACTIVATION_BYTES / row_bytes.max(1)).clamp(32, PREFILL_CHUNK);
         let device = CpuDevice::new(gguf.clone(), &spec, options.threads.unwrap_or_else(default_threads))?;
-        let layout =
-            ExpertLayout::new(&gguf, spec.layers.iter().map(|l| experts_of(&l.feed_forward)).collect())?;
+        let layout = ExpertLayout::new(&gguf, experts_of(&spec))?;
         let experts = Box::new(Mapped::new(gguf.clone(), layout));
         let shared = Shared {
             gguf,
@@ -211,6 +207,12 @@ impl Engine {
     /// What the reads of experts and their hits came to since the engine was opened.
     pub fn expert_stats(&self) -> Stats {
         self.shared.forward.lock().unwrap_or_else(PoisonError::into_inner).expert_stats()
+    }
+
+    /// Bytes that buffers and scratch hold.
+    #[cfg(test)]
+    pub(crate) fn held_bytes(&self) -> (u64, u64) {
+        self.shared.forward.lock().unwrap_or_else(PoisonError::into_inner).held_bytes()
     }
 
     /// The file's tokenizer.
@@ -346,13 +348,23 @@ impl Engine {
     }
 }
 
-/// Where a layer's routed experts lie in the file.
-fn experts_of(feed_forward: &FeedForward) -> Option<LayerExperts> {
-    match feed_forward {
+/// Positions that a sequence can hold.
+pub(crate) fn context_of(spec: &ModelSpec, options: &EngineOptions) -> Result<usize, EngineError> {
+    let context = options.context.unwrap_or(spec.context_length.min(MAX_CONTEXT));
+    if context == 0 || context > MAX_CONTEXT {
+        return Err(EngineError::BadContext { context, limit: MAX_CONTEXT });
+    }
+    Ok(context)
+}
+
+/// Where each layer's routed experts lie in the file.
+pub(crate) fn experts_of(spec: &ModelSpec) -> Vec<Option<LayerExperts>> {
+    let layer = |feed_forward: &FeedForward| match feed_forward {
         FeedForward::Dense(_) => None,
         FeedForward::Moe(moe) => Some(LayerExperts {
             n_experts: moe.n_experts,
             tensors: moe.tensors().iter().map(|t| t.index).collect(),
         }),
-    }
+    };
+    spec.layers.iter().map(|l| layer(&l.feed_forward)).collect()
 }

@@ -3,10 +3,9 @@
 //! Invariant: nothing here knows a family's name or a device's kind, and a row's logits don't depend on the other
 //! rows of its batch.
 
+mod account;
 mod feed_forward;
 mod mixer;
-
-use std::mem;
 
 use turbospark_experts::{Residency, Stats};
 use turbospark_kernels::Routes;
@@ -14,6 +13,7 @@ use turbospark_model::{FeedForward, Layer, Linear, Mixer, ModelSpec, SideEmbeddi
 
 use crate::EngineError;
 use crate::device::Device;
+pub(crate) use account::buffer_bytes;
 
 /// One token at one place of one sequence: the unit of all work.
 ///
@@ -183,14 +183,6 @@ impl<D: Device> Forward<D> {
     /// What the experts' reads and hits came to so far.
     pub(crate) fn expert_stats(&self) -> Stats {
         self.experts.stats()
-    }
-
-    /// Narrows buffers to the rows of `wanted`.
-    fn keep(device: &mut D, picked: &mut D::Buffer, wanted: &[usize], buffers: &mut [&mut D::Buffer]) {
-        for buffer in buffers {
-            device.pick(buffer, wanted, picked);
-            mem::swap(*buffer, picked);
-        }
     }
 }
 
