@@ -54,11 +54,11 @@ fn rotary_embeddings() {
             &[],
         ),
         (
-            "half of what turns does, with the whole's divisor",
+            "half of what turns does, and so another divisor",
             |spec| {
-                attentions(spec).filter_map(|a| a.rope.as_mut()).for_each(|r| {
-                    (r.dims, r.freq_factors) = (r.dims / 4 * 2, None);
-                })
+                attentions(spec)
+                    .filter_map(|a| a.rope.as_mut())
+                    .for_each(|r| (r.dims, r.freq_factors) = (r.dims / 4 * 2, None));
             },
             &[],
         ),
@@ -173,7 +173,7 @@ fn norms_and_biases_of_heads() {
                     if let KeyValues::Own { k, .. } = &mut a.kv {
                         k.bias = None;
                     }
-                })
+                });
             },
             &[],
         ),
@@ -184,7 +184,7 @@ fn norms_and_biases_of_heads() {
                     if let KeyValues::Own { v: Some(v), .. } = &mut a.kv {
                         v.bias = None;
                     }
-                })
+                });
             },
             &[],
         ),
@@ -196,7 +196,7 @@ fn norms_and_biases_of_heads() {
                     if let KeyValues::Own { v, .. } = &mut a.kv {
                         *v = None;
                     }
-                })
+                });
             },
             &[],
         ),
@@ -222,10 +222,13 @@ fn the_other_reading_of_an_ambiguous_file_gives_the_other_reference() {
     }
 }
 
+/// A file, how the names of the tensors end that are changed, and what is done to them.
+type Misplaced = (&'static str, &'static str, fn(&mut [f32]));
+
 /// What no spec can say: the file's values are changed instead.
 #[test]
 fn values_in_the_wrong_place_or_form() {
-    let cases: [(&str, &str, fn(&mut [f32])); 6] = [
+    let cases: [Misplaced; 6] = [
         // One KV head in this file, so its first sink would be all query heads' one.
         ("gpt_oss-b-f32.gguf", "attn_sinks.weight", |x| x.fill(x[0])),
         ("gemma3-b-f32.gguf", "norm.weight", |x| x.iter_mut().for_each(|x| *x += 1.0)),
