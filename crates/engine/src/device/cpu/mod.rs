@@ -100,9 +100,8 @@ impl CpuDevice {
     /// Bytes of scratch held, without that of the threads.
     #[cfg(test)]
     pub(crate) fn scratch_held(&self) -> usize {
-        let ropes: usize = self.ropes.iter().map(|r| r.angles.bytes()).sum();
         let heads = self.heads.capacity() * size_of::<f32>();
-        ropes + heads + self.products.bytes() + self.attention.bytes() + self.moe.bytes()
+        self.ropes.bytes() + heads + self.products.bytes() + self.attention.bytes() + self.moe.bytes()
     }
 
     /// Threads in use.

@@ -45,6 +45,12 @@ impl Ropes {
         }
     }
 
+    /// Bytes of the batch's angles.
+    #[cfg(test)]
+    pub(super) fn bytes(&self) -> usize {
+        self.0.iter().map(|t| t.angles.bytes()).sum()
+    }
+
     /// The batch's angles of `rope`, which is one of the model's.
     pub(super) fn angles(&self, rope: &Rope) -> Option<&RopeRows> {
         self.0.iter().find(|t| t.rope == *rope).map(|t| &t.angles)
