@@ -94,6 +94,9 @@ pub(crate) struct ModelArgs {
     /// How experts that don't fit are read
     #[arg(long, value_enum, default_value_t = Io::Auto)]
     pub(crate) io: Io,
+    /// Don't read the next layer's likely experts while the disk is idle
+    #[arg(long)]
+    pub(crate) no_look_ahead: bool,
 }
 
 impl ModelArgs {
@@ -104,6 +107,7 @@ impl ModelArgs {
             context,
             memory: self.memory,
             io: self.io.into(),
+            look_ahead: Some(!self.no_look_ahead),
             ..EngineOptions::default()
         }
     }

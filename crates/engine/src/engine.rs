@@ -42,6 +42,8 @@ pub struct EngineOptions {
     pub io: IoMode,
     /// A way of reading to use instead of the fastest that is tried.
     pub reads: Option<Method>,
+    /// Whether the next layer's experts are guessed and read while the disk is idle; default: yes.
+    pub look_ahead: Option<bool>,
     /// Experts that are held at once, whatever `memory` allows: for tests and measurements.
     pub expert_slots: Option<usize>,
 }
@@ -178,7 +180,11 @@ impl Engine {
             spec,
             tokenizer,
             threads: device.threads(),
-            forward: Mutex::new(Forward::new(device, experts)),
+            forward: Mutex::new(Forward::new(
+                device,
+                experts,
+                streamed && options.look_ahead.unwrap_or(true),
+            )),
             context,
             chunk: options.prefill_chunk.unwrap_or(chunk).max(1),
             kv: options.kv,

@@ -44,6 +44,10 @@ pub trait Residency: Send {
     /// delays what was asked for.
     fn hint(&mut self, _layer: usize, _experts: &[u32]) {}
 
+    /// Says that `experts` of `layer`, the likeliest first, may be asked for next. May start reads while nothing else is read; never
+    /// changes a result.
+    fn guess(&mut self, _layer: usize, _experts: &[u32]) {}
+
     /// What happened so far.
     fn stats(&self) -> Stats;
 }

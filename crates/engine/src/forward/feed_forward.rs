@@ -72,6 +72,9 @@ impl<D: Device> Forward<D> {
         if let Some((layer, experts)) = batch.ahead {
             self.hint(layer, experts);
         }
+        if let Some((layer, next)) = batch.guess {
+            self.guess(layer, next);
+        }
         // While the experts that are missing are read.
         if let Some(shared) = &moe.shared {
             self.shared_expert(shared, next);
@@ -89,6 +92,19 @@ impl<D: Device> Forward<D> {
             device.add(&mut b.branch, &b.shared, 1.0);
         }
         Ok(())
+    }
+
+    /// Lets the experts be read that `next`'s router chooses for the stream as it is now: what this layer still adds changes few
+    /// choices.
+    fn guess(&mut self, layer: usize, next: &Layer) {
+        let FeedForward::Moe(moe) = &next.feed_forward else { return };
+        let (device, b, router) = (&mut self.device, &mut self.buffers, &moe.router);
+        device.norm(router.norm.as_ref().unwrap_or(&next.ff_norm), &b.x, &mut b.shared_in);
+        device.linear(&b.shared_in, &mut [(&router.projection, &mut b.narrow)]);
+        device.scale(&mut b.narrow, router.logit_scale);
+        if device.route(router, moe.top_k, &b.narrow, &mut self.guessed).is_ok() {
+            self.experts.guess(layer, &self.guessed.experts);
+        }
     }
 
     /// The shared expert's output.

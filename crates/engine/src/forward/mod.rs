@@ -45,8 +45,11 @@ pub(crate) struct Forward<D: Device> {
     experts: Box<dyn Residency>,
     /// Told of each layer's routing.
     sink: Option<Box<dyn RouteSink>>,
+    /// Whether a single row's next experts are guessed.
+    look_ahead: bool,
     buffers: Buffers<D::Buffer>,
     routes: Routes,
+    guessed: Routes,
 }
 
 /// Activations, each `[rows, width]`.
@@ -83,12 +86,22 @@ struct Batch<'a, 'c, C> {
     keep: Option<&'a [usize]>,
     /// The next layer with experts and their number, where the batch is so large that it will need about all of them.
     ahead: Option<(usize, usize)>,
+    /// Otherwise the next layer with experts, where its choice is worth guessing.
+    guess: Option<(usize, &'a Layer)>,
     cancelled: &'a dyn Fn() -> bool,
 }
 
 impl<D: Device> Forward<D> {
-    pub(crate) fn new(device: D, experts: Box<dyn Residency>) -> Self {
-        Forward { device, experts, sink: None, buffers: Buffers::default(), routes: Routes::default() }
+    pub(crate) fn new(device: D, experts: Box<dyn Residency>, look_ahead: bool) -> Self {
+        Forward {
+            device,
+            experts,
+            sink: None,
+            look_ahead,
+            buffers: Buffers::default(),
+            routes: Routes::default(),
+            guessed: Routes::default(),
+        }
     }
 
     /// Runs `rows` through all layers, appends to their caches and calls `sink(row, logits)` for each row of
@@ -124,6 +137,13 @@ impl<D: Device> Forward<D> {
                 caches: &mut *caches,
                 keep: last.then_some(wanted),
                 ahead: needed_in_full(spec, index + 1, rows.len()),
+                guess: spec
+                    .layers
+                    .iter()
+                    .enumerate()
+                    .skip(index + 1)
+                    .find(|(_, l)| matches!(l.feed_forward, FeedForward::Moe(_)))
+                    .filter(|_| self.look_ahead && rows.len() == 1),
                 cancelled: watch.cancelled,
             };
             self.mixer(layer, index, &mut batch);

@@ -70,6 +70,21 @@ fn every_way_of_reading_gives_the_same_bits() {
 }
 
 #[test]
+fn guessing_the_next_layers_experts_changes_no_bit_and_no_count() {
+    for file in ["gpt_oss-b-f32.gguf", "qwen3_next-b-f32.gguf", "gemma4_moe-b-f32.gguf"] {
+        let tokens = longest(file);
+        let resident = run(&open(file, options(None)), &tokens, 1);
+        let counts = [true, false].map(|guess| {
+            let engine = open(file, EngineOptions { look_ahead: Some(guess), ..options(Some(9)) });
+            assert!(run(&engine, &tokens, 1) == resident, "{file}, guessing {guess}");
+            let stats = engine.expert_stats();
+            (stats.requests, stats.hits)
+        });
+        assert_eq!(counts[0], counts[1], "{file}");
+    }
+}
+
+#[test]
 fn a_cache_for_all_experts_reads_each_of_them_once() {
     let file = "qwen3_moe-b-f32.gguf";
     let tokens = longest(file);

@@ -39,6 +39,8 @@ pub struct Streamed {
     ahead: HashMap<Key, usize>,
     /// What to read ahead, first to last.
     hinted: VecDeque<Key>,
+    /// Whether that is a guess: then only while nothing that was asked for is read, and one at a time.
+    guessed: bool,
     /// Placed, but the slot still waits for a read that was given up.
     unsent: VecDeque<(Key, usize)>,
     /// Reads in flight by id: the expert, and the slot it goes to.
@@ -84,6 +86,7 @@ impl Streamed {
             core,
             ahead: HashMap::new(),
             hinted: VecDeque::new(),
+            guessed: false,
             unsent: VecDeque::new(),
             pending: HashMap::new(),
             next_id: 0,
@@ -136,6 +139,9 @@ impl Streamed {
             return Ok(());
         }
         while let Some(&key) = self.hinted.front() {
+            if self.guessed && !self.pending.is_empty() {
+                break;
+            }
             if self.core.slot_of(key).is_some() || self.ahead.contains_key(&key) {
                 self.hinted.pop_front();
                 continue;
@@ -182,6 +188,15 @@ impl Streamed {
         }
         self.finished = finished;
         result
+    }
+
+    /// Reads experts ahead, as far as there are spare slots.
+    fn expect(&mut self, layer: usize, experts: &[u32], guessed: bool) {
+        let keys = experts.iter().map(|&expert| Key { layer: layer as u32, expert });
+        self.hinted = keys.filter(|&key| self.layout.layer(layer, key.expert).is_ok()).collect();
+        self.guessed = guessed;
+        // A read that can't be started ahead is reported when it is asked for.
+        let _ = self.pump();
     }
 
     /// Drops the request and every read that has not ended.
@@ -297,10 +312,11 @@ impl Residency for Streamed {
     }
 
     fn hint(&mut self, layer: usize, experts: &[u32]) {
-        let keys = experts.iter().map(|&expert| Key { layer: layer as u32, expert });
-        self.hinted = keys.filter(|&key| self.layout.layer(layer, key.expert).is_ok()).collect();
-        // A read that can't be started ahead is reported when it is asked for.
-        let _ = self.pump();
+        self.expect(layer, experts, false);
+    }
+
+    fn guess(&mut self, layer: usize, experts: &[u32]) {
+        self.expect(layer, experts, true);
     }
 
     fn stats(&self) -> Stats {
