@@ -5,4 +5,5 @@ pub(crate) mod chat;
 pub(crate) mod eval;
 pub(crate) mod inspect;
 pub(crate) mod pages;
+pub(crate) mod plan;
 pub(crate) mod run;
