@@ -9,6 +9,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use turbospark_engine::{EngineOptions, IoMode, KvKind, SamplingParams};
 
+use crate::size;
+
 /// More than the processors of any machine this is for.
 const MAX_THREADS: usize = 1024;
 
@@ -29,6 +31,8 @@ pub(crate) enum Command {
     Chat(ChatArgs),
     /// Show what a model file holds
     Inspect(InspectArgs),
+    /// Show where each byte of a memory budget would go
+    Plan(PlanArgs),
     /// Measure prefill and decode speed
     Bench(BenchArgs),
     /// Measure how well a model predicts
@@ -88,8 +92,9 @@ pub(crate) struct ModelArgs {
     /// Number format of the KV cache
     #[arg(long, value_enum, default_value_t = Kv::F16)]
     pub(crate) kv: Kv,
-    /// Memory of the whole process
-    #[arg(long, value_name = "SIZE")]
+    /// Memory that the whole process may take, such as 4GiB or 3500M; default: what is free. Experts that don't fit are read from the
+    /// file when they are needed
+    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     pub(crate) memory: Option<u64>,
     /// How experts that don't fit are read
     #[arg(long, value_enum, default_value_t = Io::Auto)]
@@ -311,6 +316,30 @@ pub(crate) struct InspectArgs {
     #[arg(long)]
     pub(crate) tensors: bool,
     /// Print one JSON object, with metadata arrays whole
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct PlanArgs {
+    /// GGUF file, or any file of a split set
+    pub(crate) model: PathBuf,
+    /// Memory of the whole process, as 4GiB, 512M or 4096MB; default: what the machine and the process's limits leave
+    #[arg(short, long, value_name = "SIZE", value_parser = size::parse, allow_negative_numbers = true)]
+    pub(crate) memory: Option<u64>,
+    /// Positions for prompt and answer; default: 4096, or what the model was trained for if that is less
+    #[arg(short, long, value_name = "N", value_parser = positive, allow_negative_numbers = true)]
+    pub(crate) context: Option<usize>,
+    /// Number format of the KV cache
+    #[arg(long, value_enum, default_value_t = Kv::F16)]
+    pub(crate) kv: Kv,
+    /// Threads that compute; default: the physical cores this process may use
+    #[arg(short, long, value_name = "N", value_parser = threads, allow_negative_numbers = true)]
+    pub(crate) threads: Option<usize>,
+    /// What the disk reads in a second, to predict tokens per second
+    #[arg(long, value_name = "MB/s", value_parser = above_zero, allow_negative_numbers = true)]
+    pub(crate) disk: Option<f32>,
+    /// Print one JSON object
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -14,6 +14,7 @@ mod interrupt;
 mod memory;
 mod output;
 mod progress;
+mod size;
 
 use std::process::ExitCode;
 use std::time::Instant;
@@ -21,7 +22,7 @@ use std::time::Instant;
 use clap::Parser;
 
 use args::{Cli, Command};
-use commands::{bench, chat, eval, inspect, pages, run, trace};
+use commands::{bench, chat, eval, inspect, pages, plan, run, trace};
 
 fn main() -> ExitCode {
     let started = Instant::now();
@@ -30,6 +31,7 @@ fn main() -> ExitCode {
         Command::Run(args) => run::run(args, started),
         Command::Chat(args) => chat::chat(args),
         Command::Inspect(args) => inspect::inspect(args),
+        Command::Plan(args) => plan::plan(args),
         Command::Bench(args) => bench::bench(args),
         Command::Eval(command) => eval::eval(command),
         Command::Trace(command) => trace::trace(command, started),

@@ -8,6 +8,8 @@ mod chat;
 mod evaluate;
 #[path = "cli/inspect_bench.rs"]
 mod inspect_bench;
+#[path = "cli/plan.rs"]
+mod plan;
 #[path = "cli/real_models.rs"]
 mod real_models;
 #[path = "cli/run.rs"]

@@ -5,5 +5,6 @@ pub(crate) mod chat;
 pub(crate) mod eval;
 pub(crate) mod inspect;
 pub(crate) mod pages;
+pub(crate) mod plan;
 pub(crate) mod run;
 pub(crate) mod trace;
