@@ -198,6 +198,8 @@ impl Queue {
         }
     }
 
+    /// Whether nothing more will come.
+    #[cfg(target_os = "linux")]
     pub(super) fn closing(&self) -> bool {
         self.state().closing
     }
