@@ -67,9 +67,27 @@ struct State {
     open: HashMap<u64, Open>,
     done: Vec<(u64, Result<(), ReadError>)>,
     bytes_read: u64,
-    /// When a piece ended last, or the first one came after none.
-    progress: Option<Instant>,
+    /// For how long no piece has ended, as far as somebody looked.
+    silence: Duration,
+    /// Up to when `silence` counts.
+    looked: Option<Instant>,
     closing: bool,
+}
+
+impl State {
+    /// A piece has ended, or the first one has come after none.
+    fn heard(&mut self) {
+        self.silence = Duration::ZERO;
+        self.looked = Some(Instant::now());
+    }
+
+    /// Counts the time since the last look, at most `limit`: a process that was stopped for a while does not know whether
+    /// the disk was silent.
+    fn look(&mut self, limit: Duration) {
+        let now = Instant::now();
+        self.silence += self.looked.map_or(Duration::ZERO, |at| (now - at).min(limit));
+        self.looked = Some(now);
+    }
 }
 
 /// The queue between a reader and the threads that read for it.
@@ -111,16 +129,14 @@ impl Queue {
     pub(super) fn submit(&self, id: u64, parts: &[ReadPart]) {
         assert!(!parts.is_empty(), "a read of nothing");
         let admitted = parts.iter().try_for_each(|part| self.files.admit(part.file, part.offset, part.len));
-        let pieces = match admitted {
-            Ok(()) => self.cut(id, parts),
-            Err(error) => {
-                self.state().done.push((id, Err(error)));
-                return;
-            }
-        };
+        let pieces = self.cut(id, parts, admitted.is_ok());
+        if let Err(error) = admitted {
+            self.state().done.push((id, Err(error)));
+            return;
+        }
         let mut state = self.state();
         if state.open.is_empty() {
-            state.progress = Some(Instant::now());
+            state.heard();
         }
         assert!(!state.open.contains_key(&id), "read {id} is in flight already");
         let open = Open { job: Arc::clone(&pieces[0].job), left: pieces.len(), failed: None };
@@ -130,8 +146,8 @@ impl Queue {
         self.work.notify_all();
     }
 
-    /// Takes the slots and cuts the parts' windows into pieces of about one size each.
-    fn cut(&self, id: u64, parts: &[ReadPart]) -> Vec<Piece> {
+    /// Takes the slots and, for parts that can be read, cuts their windows into pieces of about one size each.
+    fn cut(&self, id: u64, parts: &[ReadPart], readable: bool) -> Vec<Piece> {
         let mut slots: Vec<Filling> = Vec::new();
         for part in parts {
             if !slots.iter().any(|filling| filling.slot() == part.slot) {
@@ -140,7 +156,7 @@ impl Queue {
         }
         let job = Arc::new(Job { id, slots });
         let mut pieces = Vec::new();
-        for part in parts {
+        for part in parts.iter().filter(|_| readable) {
             let window = Window::of(part.offset, part.len);
             assert!(part.len > 0 && part.at.is_multiple_of(BLOCK), "{part:?} does not begin at a block");
             let slot = job.slots.iter().position(|filling| filling.slot() == part.slot).unwrap_or(0);
@@ -182,6 +198,8 @@ impl Queue {
         }
     }
 
+    /// Whether nothing more will come.
+    #[cfg(target_os = "linux")]
     pub(super) fn closing(&self) -> bool {
         self.state().closing
     }
@@ -209,7 +227,7 @@ impl Queue {
             }
         }
         state.bytes_read += piece.got as u64;
-        state.progress = Some(Instant::now());
+        state.heard();
         let id = piece.job.id;
         // Whoever sees the report must find the slots settled, so the last holders of a failed job go first.
         let result = reported.map(|open| match open.failed {
@@ -228,28 +246,28 @@ impl Queue {
     pub(super) fn finished(&self, wait: Wait, into: &mut Vec<(u64, Result<(), ReadError>)>) {
         let mut state = self.state();
         loop {
-            self.give_up_on_a_stalled_disk(&mut state);
+            let look_every = self.stall_after / 8;
+            state.look(look_every);
+            if state.silence >= self.stall_after {
+                self.give_up(&mut state);
+            }
             if !state.done.is_empty() || state.open.is_empty() {
                 into.append(&mut state.done);
                 return;
             }
             let now = Instant::now();
-            let stall = state.progress.map_or(self.stall_after, |at| (at + self.stall_after) - now);
             let timeout = match wait {
                 Wait::No => return,
                 Wait::Until(deadline) if deadline <= now => return,
-                Wait::Until(deadline) => stall.min(deadline - now),
-                Wait::Forever => stall,
+                Wait::Until(deadline) => look_every.min(deadline - now),
+                Wait::Forever => look_every,
             };
             state = self.news.wait_timeout(state, timeout).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
-    fn give_up_on_a_stalled_disk(&self, state: &mut State) {
-        let stalled = state.progress.is_some_and(|at| at.elapsed() >= self.stall_after);
-        if !stalled || state.open.is_empty() {
-            return;
-        }
+    /// Reports all that is open as waiting for a disk that does not answer.
+    fn give_up(&self, state: &mut State) {
         let oldest = match (state.started.first(), state.waiting.front()) {
             (Some(started), _) => started.piece,
             (None, Some(piece)) => (piece.file, piece.offset, piece.need),

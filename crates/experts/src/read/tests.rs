@@ -29,6 +29,7 @@ fn meddle(files: &Files, with: impl Fn(u64, io::Result<usize>) -> io::Result<usi
 /// Holds reads up after they were performed and before anyone knows.
 #[derive(Default)]
 struct Gate {
+    reached: AtomicUsize,
     open: Mutex<bool>,
     opened: Condvar,
 }
@@ -38,11 +39,17 @@ impl Gate {
         let gate = Arc::new(Gate::default());
         let of_reads = Arc::clone(&gate);
         meddle(files, move |_, result| {
+            of_reads.reached.fetch_add(1, Ordering::Relaxed);
             let open = of_reads.open.lock().unwrap();
             drop(of_reads.opened.wait_while(open, |open| !*open).unwrap());
             result
         });
         gate
+    }
+
+    /// Waits until a read is held up.
+    fn reached(&self) {
+        soon(|| self.reached.load(Ordering::Relaxed) > 0);
     }
 
     fn open(&self) {
@@ -195,7 +202,9 @@ fn a_slot_is_read_into_again_and_again() {
             for slot in 0..8 {
                 reader.submit(turn * 8 + slot, &[part(0, turn * 5000 + slot * 11, 70_000, slot as usize)]);
             }
-            assert!(all(&mut *reader).iter().all(|(_, result)| result.is_ok()));
+            for (_, result) in all(&mut *reader) {
+                result.unwrap();
+            }
             for slot in 0..8 {
                 let offset = (turn * 5000 + slot * 11) as usize;
                 let leased = case.slots.lease(slot as usize);
@@ -300,8 +309,10 @@ fn a_file_that_lost_its_name_is_read_on() {
 #[test]
 fn bytes_beyond_the_end_are_an_error_of_that_read() {
     in_every_way(|case, mut reader| {
+        case.assert_reads(&mut *reader, 0);
         reader.submit(1, &[part(0, 300_000, 2, 0)]);
         reader.submit(2, &[part(0, u64::MAX, 2, 0)]);
+        assert_eq!(case.slots.state(0), SlotState::Free);
         for (_, result) in all(&mut *reader) {
             assert!(matches!(result, Err(ReadError::BeyondEnd { size: 300_001, .. })), "{result:?}");
         }
@@ -319,7 +330,7 @@ fn a_cancelled_storm_returns_at_once_and_leaves_no_slot_to_a_late_read() {
         for slot in 0..8 {
             reader.submit(slot, &[part(0, slot * 20_000, 90_000, slot as usize)]);
         }
-        soon(|| case.slots.state(0) == SlotState::Reading);
+        gate.reached();
         let start = Instant::now();
         reader.cancel_pending();
         shortest.set(shortest.get().min(start.elapsed()));
@@ -339,10 +350,10 @@ fn a_cancelled_storm_returns_at_once_and_leaves_no_slot_to_a_late_read() {
 fn a_stalled_disk_is_an_error_and_its_slot_is_kept_until_it_answers() {
     for method in methods() {
         let case = Case::new(tempfile::tempdir().unwrap());
-        let mut reader = method.open_with(&case.files, &case.slots, Duration::from_millis(80)).unwrap();
+        let mut reader = method.open_with(&case.files, &case.slots, Duration::from_millis(400)).unwrap();
         let gate = Gate::before(&case.files);
         reader.submit(1, &[part(0, 40_960, 10_000, 0)]);
-        soon(|| !case.slots.is_empty() && case.slots.state(0) == SlotState::Reading);
+        gate.reached();
         reader.submit(2, &[part(0, 81_920, 10_000, 1)]);
         let done = all(&mut *reader);
         let ids: BTreeSet<u64> = done.iter().map(|(id, _)| *id).collect();
@@ -358,6 +369,20 @@ fn a_stalled_disk_is_an_error_and_its_slot_is_kept_until_it_answers() {
 }
 
 #[test]
+fn a_caller_that_was_away_does_not_take_its_absence_for_a_stall() {
+    let case = Case::new(tempfile::tempdir().unwrap());
+    let mut reader = methods()[0].open_with(&case.files, &case.slots, Duration::from_secs(2)).unwrap();
+    let gate = Gate::before(&case.files);
+    reader.submit(1, &[part(0, 0, 10, 0)]);
+    std::thread::sleep(Duration::from_millis(2500));
+    let mut done = Vec::new();
+    reader.finished(Wait::No, &mut done);
+    assert!(done.is_empty(), "{done:?}");
+    gate.open();
+    assert!(matches!(all(&mut *reader)[..], [(1, Ok(()))]));
+}
+
+#[test]
 fn a_dropped_readers_memory_lives_until_its_reads_have_ended() {
     for method in methods() {
         let Case { folder, files, slots, .. } = Case::new(tempfile::tempdir().unwrap());
@@ -366,8 +391,7 @@ fn a_dropped_readers_memory_lives_until_its_reads_have_ended() {
         for slot in 0..8 {
             reader.submit(slot, &[part(0, slot * 20_000, 90_000, slot as usize)]);
         }
-        soon(|| slots.state(0) == SlotState::Reading);
-        std::thread::sleep(Duration::from_millis(20));
+        gate.reached();
         let pool = Arc::downgrade(&slots);
         drop(reader);
         drop(slots);
