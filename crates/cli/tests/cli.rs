@@ -16,3 +16,5 @@ mod real_models;
 mod run;
 #[path = "cli/support.rs"]
 mod support;
+#[path = "cli/trace.rs"]
+mod trace;

@@ -65,7 +65,7 @@ fn no_policy_beats_the_optimum_and_all_agree_where_everything_fits() {
 
 #[test]
 fn the_default_is_near_the_optimum_or_better_than_every_published_policy() {
-    let base = MadeUp::olmoe();
+    let base = MadeUp { turns: 2, ..MadeUp::olmoe() };
     let steady = MadeUp { drift: 0.0, repeat: 0.0, zipf: 1.0, ..base.clone() };
     let moving = MadeUp { drift: 0.5, repeat: 0.4, ..base.clone() };
     for (name, made_up) in [("base", base), ("steady", steady), ("moving", moving)] {

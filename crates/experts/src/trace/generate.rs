@@ -5,7 +5,7 @@
 //!
 //! Invariant: the same parameters give the same trace.
 
-use super::{Trace, TraceError, TraceHeader, TraceLayer};
+use super::{Trace, TraceError, TraceHeader, TraceLayer, wire};
 use crate::{Phase, RouteBatch};
 
 /// Parameters of a made-up trace.
@@ -99,6 +99,9 @@ pub fn generate(p: &MadeUp) -> Result<Trace, TraceError> {
     if p.top_k == 0 || p.top_k > p.experts {
         let what = format!("{} experts to a row of {} there are", p.top_k, p.experts);
         return Err(TraceError::Misfit { what });
+    }
+    if u64::from(p.layers) * u64::from(p.experts) > wire::MOST_KEYS {
+        return Err(TraceError::Misfit { what: format!("{} layers of {} experts", p.layers, p.experts) });
     }
     let layer = TraceLayer { n_experts: p.experts, expert_bytes: p.expert_bytes };
     let layers = vec![layer; p.layers as usize];

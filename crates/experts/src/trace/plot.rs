@@ -74,13 +74,10 @@ pub fn heat_map(trace: &Trace) -> String {
     svg + "</svg>\n"
 }
 
-/// 0 for none, the last for more than half of the most, and half of that for each shade below.
+/// 0 for none; the others have equal shares of the most each.
 fn shade(rows: u64, most: u64) -> usize {
-    if rows == 0 {
-        return 0;
-    }
-    let halvings = (most / rows).ilog2() as usize;
-    (SHADES.len() - 1).saturating_sub(halvings).max(1)
+    let steps = SHADES.len() as u128 - 1;
+    (u128::from(rows) * steps).div_ceil(u128::from(most)) as usize
 }
 
 /// Every how many of `n` cells a label fits, cells of `size` and labels of `space` pixels.
@@ -183,9 +180,9 @@ mod tests {
     use crate::{Phase, RouteBatch};
 
     #[test]
-    fn shades_halve_from_the_most() {
-        assert_eq!([0, 1, 50, 51, 100].map(|rows| shade(rows, 100)), [0, 2, 7, 8, 8]);
-        assert_eq!(shade(1, u64::MAX), 1);
+    fn shades_have_equal_shares_of_the_most() {
+        assert_eq!([0, 1, 50, 51, 100].map(|rows| shade(rows, 100)), [0, 1, 4, 5, 8]);
+        assert_eq!([1, u64::MAX].map(|rows| shade(rows, u64::MAX)), [1, 8]);
     }
 
     #[test]
