@@ -34,6 +34,9 @@ pub(crate) enum Command {
     /// Measure how well a model predicts
     #[command(subcommand)]
     Eval(EvalCommand),
+    /// Record which experts a model uses, and try cache policies and sizes on it
+    #[command(subcommand)]
+    Trace(TraceCommand),
     /// Write the man pages
     Man {
         /// Folder for one page per command; without it the program's page goes to standard output
@@ -62,6 +65,16 @@ pub(crate) enum EvalCommand {
     /// The mean and the greatest Kullback-Leibler divergence KL(AGAINST || MODEL) of the rows' distributions in nats, and
     /// the share of rows where both have the same most likely token.
     Divergence(DivergenceArgs),
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum TraceCommand {
+    /// Answer a prompt as `run` does, and write which experts each layer used
+    Record(TraceRecordArgs),
+    /// Count what a cache of experts would have hit
+    Replay(TraceReplayArgs),
+    /// Draw the use of each expert, and hit rate against memory, as SVG for a browser
+    Plot(TracePlotArgs),
 }
 
 /// The model and how it is opened.
@@ -236,6 +249,42 @@ pub(crate) struct RunArgs {
 }
 
 #[derive(Args, Debug)]
+pub(crate) struct TraceRecordArgs {
+    /// The trace to write
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: PathBuf,
+    #[command(flatten)]
+    pub(crate) run: RunArgs,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct TraceReplayArgs {
+    /// A trace that `trace record` wrote
+    pub(crate) trace: PathBuf,
+    /// Experts in memory at once; default, without --memory too: 10, 25, 50 and 75 % of all
+    #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = positive)]
+    pub(crate) slots: Vec<usize>,
+    /// Memory for experts instead: 4GiB or 4G, 4GB, 512MiB
+    #[arg(long, value_name = "SIZE", value_parser = size, conflicts_with = "slots")]
+    pub(crate) memory: Option<u64>,
+    /// Only these policies, or `optimum`, which knows the future; default: all
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    pub(crate) policy: Vec<String>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct TracePlotArgs {
+    /// A trace that `trace record` wrote
+    pub(crate) trace: PathBuf,
+    /// Folder for experts.svg and hit-rates.svg
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: PathBuf,
+}
+
+#[derive(Args, Debug)]
 pub(crate) struct ChatArgs {
     #[command(flatten)]
     pub(crate) model: ModelArgs,
@@ -346,6 +395,31 @@ fn positive(text: &str) -> Result<usize, String> {
     }
 }
 
+/// Bytes: a number with a unit of 1000s (kB, MB, GB, TB) or of 1024s (K, KiB and so on).
+fn size(text: &str) -> Result<u64, String> {
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    let factor = match unit.trim_start().to_ascii_lowercase().as_str() {
+        "" | "b" => 1.0,
+        "k" | "kib" => 1024.0,
+        "m" | "mib" => 1_048_576.0,
+        "g" | "gib" => 1_073_741_824.0,
+        "t" | "tib" => 1_099_511_627_776.0,
+        "kb" => 1e3,
+        "mb" => 1e6,
+        "gb" => 1e9,
+        "tb" => 1e12,
+        _ => f64::NAN,
+    };
+    let bytes = number.parse::<f64>().map_or(f64::NAN, |n| n * factor);
+    // Beyond any machine's memory, and still exact enough.
+    if (1.0..=1e18).contains(&bytes) {
+        Ok(bytes as u64)
+    } else {
+        Err("expected a size, as 4GiB or 512MB".to_owned())
+    }
+}
+
 fn threads(text: &str) -> Result<usize, String> {
     match positive(text)? {
         n if n > MAX_THREADS => Err(format!("more than {MAX_THREADS} threads can't work: give at most that")),
@@ -385,6 +459,17 @@ fn share_or_none(text: &str) -> Result<f32, String> {
 mod tests {
     use super::*;
     use clap::CommandFactory;
+
+    #[test]
+    fn sizes_have_units_of_1000s_or_1024s() {
+        assert_eq!(
+            ["4GiB", "4g", "1.5 GB", "512m", "7", "10kB"].map(size),
+            [Ok(4 << 30), Ok(4 << 30), Ok(1_500_000_000), Ok(512 << 20), Ok(7), Ok(10_000)]
+        );
+        for bad in ["", "GB", "-1G", "0", "4 elephants", "1.2.3M", "1e30", "nan", "9999999999T"] {
+            assert!(size(bad).is_err(), "{bad}");
+        }
+    }
 
     #[test]
     fn definitions_are_consistent() {

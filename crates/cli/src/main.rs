@@ -21,7 +21,7 @@ use std::time::Instant;
 use clap::Parser;
 
 use args::{Cli, Command};
-use commands::{bench, chat, eval, inspect, pages, run};
+use commands::{bench, chat, eval, inspect, pages, run, trace};
 
 fn main() -> ExitCode {
     let started = Instant::now();
@@ -32,6 +32,7 @@ fn main() -> ExitCode {
         Command::Inspect(args) => inspect::inspect(args),
         Command::Bench(args) => bench::bench(args),
         Command::Eval(command) => eval::eval(command),
+        Command::Trace(command) => trace::trace(command, started),
         Command::Man { dir } => pages::man(dir.as_deref()),
         Command::Completions { shell } => pages::completions(*shell),
     };

@@ -5,28 +5,21 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use turbospark_experts::read::{Files, IoChoice, Method, choose, choose_among};
-use turbospark_experts::{
-    CacheCore, CacheShape, ExpertLayout, IoMode, LayerExperts, Mapped, PolicyKind, Residency, RouteSink,
-    Slots, Stats, Streamed, WINDOW,
-};
+use turbospark_experts::plan::MemoryPlan;
+use turbospark_experts::read::{IoChoice, Method};
+use turbospark_experts::{IoMode, LayerExperts, RouteSink, Stats};
 use turbospark_format::Gguf;
 use turbospark_kernels::default_threads;
 use turbospark_model::{FeedForward, ModelSpec, Role};
 use turbospark_text::{Specials, Tokenizer};
 
 use crate::device::{CpuCache, CpuDevice};
-use crate::forward::{Forward, Row, Watch, row_width};
+use crate::forward::{Forward, Row, Watch};
+use crate::opening::{plan_memory, residency};
 use crate::{CancelFlag, EngineError, KvKind, Session, tokenizer::TokenizerTask};
 
-/// Rows of a prompt that are fed at a time, where activations allow it.
+/// Rows of a prompt that are fed at a time where there is no plan.
 const PREFILL_CHUNK: usize = 512;
-/// Bytes of activations that the chunk is chosen for.
-const ACTIVATION_BYTES: usize = 128 << 20;
-/// Bytes of experts that are read ahead of a long prompt's layers.
-const READ_AHEAD: usize = 128 << 20;
-/// Most experts that are read ahead.
-const MOST_AHEAD: usize = 64;
 /// Positions are exact in f32 up to here.
 const MAX_CONTEXT: usize = 1 << 24;
 
@@ -35,13 +28,15 @@ const MAX_CONTEXT: usize = 1 << 24;
 pub struct EngineOptions {
     /// Threads that compute; default: the physical cores this process may use.
     pub threads: Option<usize>,
-    /// Positions a sequence can hold; default: what the model was trained for. Memory is taken as they are used.
+    /// Positions a sequence can hold; default: what the model was trained for, or as much of it as an eighth of the memory
+    /// holds. Memory is taken as they are used.
     pub context: Option<usize>,
     /// Number format of the KV cache.
     pub kv: KvKind,
-    /// Prompt rows fed at a time; default: 512, fewer for very wide models.
+    /// Prompt rows fed at a time; default: as the plan says.
     pub prefill_chunk: Option<usize>,
-    /// Bytes that the whole process may take. Experts that don't fit are read from the file when a layer needs them.
+    /// Bytes that the whole process may take; default: what the machine and its control groups have free. Experts that don't
+    /// fit are read from the file when a layer needs them.
     pub memory: Option<u64>,
     /// How they are read.
     pub io: IoMode,
@@ -67,6 +62,7 @@ struct Shared {
     chunk: usize,
     kv: KvKind,
     io: Option<IoChoice>,
+    plan: Option<MemoryPlan>,
 }
 
 /// One sequence's keys, values and recurrent states.
@@ -167,22 +163,16 @@ impl Engine {
         tokenizer: TokenizerTask,
         options: EngineOptions,
     ) -> Result<Engine, EngineError> {
-        let streamed = options.memory.is_some();
+        let (context, plan) = plan_memory(&spec, &gguf, &options)?;
+        let (experts, io) = residency(&gguf, &spec, &options, plan.as_ref())?;
+        let streamed = io.is_some();
         for (tensor, role) in gguf.tensors().iter().zip(&spec.roles) {
-            if *role != Role::Unused && !(streamed && *role == Role::Expert) {
+            if *role != Role::Unused && !(streamed && matches!(role, Role::Expert | Role::Embedding)) {
                 gguf.prefetch(tensor);
             }
         }
-        let context = options.context.unwrap_or(spec.context_length.min(MAX_CONTEXT));
-        if context == 0 || context > MAX_CONTEXT {
-            return Err(EngineError::BadContext { context, limit: MAX_CONTEXT });
-        }
-        let row_bytes = row_width(&spec) * size_of::<f32>();
-        let chunk = (ACTIVATION_BYTES / row_bytes.max(1)).clamp(32, PREFILL_CHUNK);
+        let chunk = plan.as_ref().map_or(PREFILL_CHUNK, |p| p.rows);
         let device = CpuDevice::new(gguf.clone(), &spec, options.threads.unwrap_or_else(default_threads))?;
-        let layout =
-            ExpertLayout::new(&gguf, spec.layers.iter().map(|l| experts_of(&l.feed_forward)).collect())?;
-        let (experts, io) = residency(&gguf, layout, &options)?;
         let shared = Shared {
             gguf,
             spec,
@@ -193,6 +183,7 @@ impl Engine {
             chunk: options.prefill_chunk.unwrap_or(chunk).max(1),
             kv: options.kv,
             io,
+            plan,
         };
         Ok(Engine { shared: Arc::new(shared) })
     }
@@ -232,6 +223,11 @@ impl Engine {
         self.shared.forward.lock().unwrap_or_else(PoisonError::into_inner).set_sink(sink)
     }
 
+    /// Where each byte of memory goes; `None` where neither the options nor the system say how much there is.
+    pub fn plan(&self) -> Option<&MemoryPlan> {
+        self.shared.plan.as_ref()
+    }
+
     /// How experts are read, where they are.
     pub fn io(&self) -> Option<&IoChoice> {
         self.shared.io.as_ref()
@@ -240,6 +236,12 @@ impl Engine {
     /// What the reads of experts and their hits came to since the engine was opened.
     pub fn expert_stats(&self) -> Stats {
         self.shared.forward.lock().unwrap_or_else(PoisonError::into_inner).expert_stats()
+    }
+
+    /// Bytes that buffers and scratch hold.
+    #[cfg(test)]
+    pub(crate) fn held_bytes(&self) -> (u64, u64) {
+        self.shared.forward.lock().unwrap_or_else(PoisonError::into_inner).held_bytes()
     }
 
     /// The file's tokenizer.
@@ -375,44 +377,23 @@ impl Engine {
     }
 }
 
-/// Where a layer's routed experts lie in the file.
-fn experts_of(feed_forward: &FeedForward) -> Option<LayerExperts> {
-    match feed_forward {
+/// Positions that a sequence can hold.
+pub(crate) fn context_of(spec: &ModelSpec, options: &EngineOptions) -> Result<usize, EngineError> {
+    let context = options.context.unwrap_or(spec.context_length.min(MAX_CONTEXT));
+    if context == 0 || context > MAX_CONTEXT {
+        return Err(EngineError::BadContext { context, limit: MAX_CONTEXT });
+    }
+    Ok(context)
+}
+
+/// Where each layer's routed experts lie in the file.
+pub(crate) fn experts_of(spec: &ModelSpec) -> Vec<Option<LayerExperts>> {
+    let layer = |feed_forward: &FeedForward| match feed_forward {
         FeedForward::Dense(_) => None,
         FeedForward::Moe(moe) => Some(LayerExperts {
             n_experts: moe.n_experts,
             tensors: moe.tensors().iter().map(|t| t.index).collect(),
         }),
-    }
-}
-
-fn residency(
-    gguf: &Arc<Gguf>,
-    layout: ExpertLayout,
-    options: &EngineOptions,
-) -> Result<(Box<dyn Residency>, Option<IoChoice>), EngineError> {
-    let slot = layout.slot_bytes(gguf);
-    let cached = match (options.expert_slots, options.memory) {
-        _ if slot == 0 => None,
-        (Some(slots), _) => Some(slots.max(1)),
-        (None, Some(memory)) => Some((memory as usize / slot).max(8)),
-        (None, None) => None,
     };
-    let Some(cached) = cached else { return Ok((Box::new(Mapped::new(gguf.clone(), layout)), None)) };
-    let slots = Slots::new(cached + (READ_AHEAD / slot).clamp(1, MOST_AHEAD), slot)?;
-    let files = Files::open(gguf.paths(), options.io)?;
-    let mut segments = Vec::new();
-    for (i, layer) in layout.layers().iter().enumerate() {
-        for e in 0..layer.as_ref().map_or(0, |l| l.n_experts) {
-            segments.extend(layout.segments(gguf, i, e as u32)?);
-        }
-    }
-    let (reader, choice) = match options.reads {
-        Some(method) => choose_among(&[method], &files, &slots, &segments)?,
-        None => choose(&files, &slots, &segments)?,
-    };
-    let n = layout.layers().iter().flatten().map(|l| l.n_experts).max().unwrap_or_default();
-    let shape = CacheShape { layers: layout.layers().len(), experts: n, slots: cached };
-    let core = CacheCore::new(shape, WINDOW, PolicyKind::default().build(shape));
-    Ok((Box::new(Streamed::new(gguf.clone(), layout, slots, reader, core)), Some(choice)))
+    spec.layers.iter().map(|l| layer(&l.feed_forward)).collect()
 }

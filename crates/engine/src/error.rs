@@ -25,6 +25,10 @@ pub enum EngineError {
     #[error(transparent)]
     Expert(#[from] ExpertError),
 
+    /// The model doesn't fit the memory it may take.
+    #[error(transparent)]
+    Plan(#[from] turbospark_experts::plan::PlanError),
+
     /// The file can't be read as experts are.
     #[error(transparent)]
     Read(#[from] turbospark_experts::ReadError),

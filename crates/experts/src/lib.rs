@@ -7,6 +7,7 @@
 mod error;
 mod layout;
 mod mapped;
+pub mod plan;
 mod policy;
 pub mod read;
 mod routes;

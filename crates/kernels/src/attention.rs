@@ -45,6 +45,26 @@ pub struct AttnScratch {
     totals: Vec<f32>,
 }
 
+impl AttnScratch {
+    /// The most bytes that attention of this shape takes besides its arguments, on all threads together.
+    pub fn bytes_for(threads: usize, n_heads: usize, n_kv_heads: usize, k_dim: usize, v_dim: usize) -> usize {
+        let (group, part_len) = (n_heads / n_kv_heads.max(1), v_dim + 2);
+        let queries = block_rows(group, k_dim, part_len) * group;
+        let floats = queries * (k_dim.next_multiple_of(8) + 2 * part_len) + PAGE * (k_dim + v_dim);
+        let own = size_of::<f32>() * floats + queries * (size_of::<Range<usize>>() + size_of::<usize>());
+        // Pages are shared out only where there are fewer blocks than that.
+        let blocks = if threads == 1 { 0 } else { (2 * threads - 1) / n_kv_heads.max(1) };
+        let totals = blocks * n_kv_heads * queries * part_len;
+        let parts = if blocks == 0 { 0 } else { (shared::ROUND_FLOATS * threads).max(queries * part_len) };
+        threads * own + size_of::<f32>() * (totals + parts)
+    }
+
+    /// Bytes held now, without those of the threads.
+    pub fn bytes(&self) -> usize {
+        size_of::<f32>() * (self.parts.capacity() + self.totals.capacity())
+    }
+}
+
 /// Queries that meet one page of one KV head.
 pub(crate) struct PageJob<'a> {
     pub(crate) page: PageData<'a>,
@@ -116,13 +136,12 @@ impl Cpu {
             );
         }
         let (group, part_len) = (n_heads / n_kv, v_dim + 2);
-        let block_rows = BLOCK_FLOATS / (group * (k_dim + 2 * part_len));
         let call = Call {
             cpu: self,
             params,
             q,
             rows,
-            blocks: same_cache_blocks(rows, block_rows.clamp(1, BLOCK_ROWS)),
+            blocks: same_cache_blocks(rows, block_rows(group, k_dim, part_len)),
             n_kv,
             group,
             part_len,
@@ -260,6 +279,11 @@ impl Call<'_> {
         };
         out.iter_mut().zip(total).for_each(|(o, t)| *o = t * factor);
     }
+}
+
+/// Rows that are taken together where `group` query heads share a KV head.
+fn block_rows(group: usize, k_dim: usize, part_len: usize) -> usize {
+    (BLOCK_FLOATS / (group * (k_dim + 2 * part_len)).max(1)).clamp(1, BLOCK_ROWS)
 }
 
 /// The first position that a row at `position` sees.

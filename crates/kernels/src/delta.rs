@@ -58,6 +58,12 @@ impl DeltaShape {
         self.v_dim.next_multiple_of(8)
     }
 
+    /// Bytes that each thread takes for the delta rule.
+    pub fn bytes_per_thread(&self) -> usize {
+        let row = 2 * self.k_dim + self.ratio() * self.v_dim;
+        BLOCK_ROWS * (size_of::<f32>() * row + size_of::<Step>() * self.ratio())
+    }
+
     /// Value head `i` of those that key head `j` serves.
     fn v_head(&self, j: usize, i: usize) -> usize {
         match self.heads {

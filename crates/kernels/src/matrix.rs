@@ -64,6 +64,18 @@ pub struct MatScratch {
     picked: Vec<f32>,
 }
 
+impl MatScratch {
+    /// Bytes of `rows` rows of `k` elements on their way to quantised weights.
+    pub fn bytes_for(rows: usize, k: usize) -> usize {
+        QuantRows::bytes_for(rows, k)
+    }
+
+    /// Bytes held now.
+    pub fn bytes(&self) -> usize {
+        self.rows.bytes() + self.picked.capacity() * size_of::<f32>()
+    }
+}
+
 /// The rows that one product is for.
 #[derive(Clone, Copy)]
 pub(crate) struct Input<'a> {
@@ -151,6 +163,7 @@ impl Cpu {
             && jobs.iter().any(|j| j.w.is_float())
         {
             scratch.picked.clear();
+            scratch.picked.reserve_exact(m * k);
             picked.iter().for_each(|&row| scratch.picked.extend_from_slice(&x[row as usize * k..][..k]));
             x = &scratch.picked;
         }

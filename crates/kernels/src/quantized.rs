@@ -34,15 +34,29 @@ pub(crate) struct BlockOut<'a> {
 }
 
 impl QuantRows {
+    /// Bytes of `m` rows of `k` elements.
+    pub(crate) fn bytes_for(m: usize, k: usize) -> usize {
+        let block = BLOCK + size_of::<f32>() + size_of::<[i16; 2]>() + size_of::<[f32; 3]>();
+        m.saturating_mul(k / BLOCK).saturating_mul(block)
+    }
+
+    /// Bytes held now.
+    pub(crate) fn bytes(&self) -> usize {
+        self.q.capacity()
+            + self.d.capacity() * size_of::<f32>()
+            + self.sums.capacity() * size_of::<[i16; 2]>()
+            + self.scaled.capacity() * size_of::<[f32; 3]>()
+    }
+
     /// Replaces the contents by `m` rows of `x` `[_, k]`: those that `picked` lists, or all. `k` must be a multiple of 32.
     pub(crate) fn fill(&mut self, cpu: &Cpu, x: &[f32], picked: Option<&[u32]>, m: usize, k: usize) {
         let blocks = k / BLOCK;
         assert!(k.is_multiple_of(BLOCK), "activations of the wrong shape");
         (self.m, self.k) = (m, k);
-        self.q.resize(m * k, 0);
-        self.d.resize(m * blocks, 0.0);
-        self.sums.resize(m * blocks, [0; 2]);
-        self.scaled.resize(m * blocks, [0.0; 3]);
+        resize(&mut self.q, m * k, 0);
+        resize(&mut self.d, m * blocks, 0.0);
+        resize(&mut self.sums, m * blocks, [0; 2]);
+        resize(&mut self.scaled, m * blocks, [0.0; 3]);
         let (q, d) = (SharedMut::new(&mut self.q), SharedMut::new(&mut self.d));
         let (sums, scaled) = (SharedMut::new(&mut self.sums), SharedMut::new(&mut self.scaled));
         let isa = cpu.isa;
@@ -86,4 +100,10 @@ impl QuantRows {
             }
         });
     }
+}
+
+/// Resizes without room to spare: what is held is what the largest contents took.
+fn resize<T: Clone>(x: &mut Vec<T>, len: usize, value: T) {
+    x.reserve_exact(len.saturating_sub(x.len()));
+    x.resize(len, value);
 }

@@ -23,12 +23,26 @@ pub struct RopeRows {
 }
 
 impl RopeRows {
+    /// Bytes of the angles of `rows` rows.
+    pub fn bytes_for(rows: usize, pairs: usize) -> usize {
+        2 * rows * pairs * size_of::<f32>()
+    }
+
+    /// Bytes held now.
+    pub fn bytes(&self) -> usize {
+        (self.cos.capacity() + self.sin.capacity()) * size_of::<f32>()
+    }
+
     /// Replaces the contents by the angles of `positions`. `frequencies` has one entry a pair, in radians per position;
     /// `magnitude` scales both tables (YaRN's attention factor, otherwise 1).
     pub fn fill(&mut self, positions: impl IntoIterator<Item = usize>, frequencies: &[f32], magnitude: f32) {
         self.pairs = frequencies.len();
         self.cos.clear();
         self.sin.clear();
+        let positions = positions.into_iter();
+        let angles = positions.size_hint().0 * self.pairs;
+        self.cos.reserve_exact(angles);
+        self.sin.reserve_exact(angles);
         for position in positions {
             for f in frequencies {
                 // Double precision: single-precision range reduction is off by more than the f32 angle's own rounding.

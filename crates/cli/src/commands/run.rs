@@ -16,9 +16,19 @@ use crate::{generation, interrupt, output};
 const LONGEST_PROMPT: u64 = 64_000_000;
 
 pub(crate) fn run(args: &RunArgs, started: Instant) -> Result<()> {
+    run_with(args, started, |_| Ok(()))
+}
+
+/// `run`, with `opened` called before the engine computes anything.
+pub(crate) fn run_with(
+    args: &RunArgs,
+    started: Instant,
+    opened: impl FnOnce(&Engine) -> Result<()>,
+) -> Result<()> {
     let cancel = interrupt::flag()?;
     let text = prompt_text(args)?;
     let engine = generation::open(&args.model, args.generation.context)?;
+    opened(&engine)?;
     let prompt = tokens(args, &engine, &text)?;
     let seed = generation::fresh_seed();
     let options = generation::options(&args.generation, seed, &cancel);

@@ -6,6 +6,7 @@
 mod cpu;
 
 pub use cpu::{CpuBuffer, CpuCache, CpuDevice};
+pub(crate) use cpu::{scratch_bytes, vector_bytes};
 
 use turbospark_experts::Wave;
 use turbospark_kernels::{NotFinite, Routes};
@@ -157,6 +158,9 @@ pub trait Device {
 
     /// `out[i] = x[picked[i]]`.
     fn pick(&mut self, x: &Self::Buffer, picked: &[usize], out: &mut Self::Buffer);
+
+    /// Narrows `x` to the rows that `kept` lists, which ascend: `x[i] = x[kept[i]]`.
+    fn keep(&mut self, x: &mut Self::Buffer, kept: &[usize]);
 
     /// `x = cap * tanh(x / cap)`.
     fn soft_cap(&mut self, cap: f32, x: &mut Self::Buffer);

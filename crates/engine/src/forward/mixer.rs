@@ -95,9 +95,11 @@ impl<D: Device> Forward<D> {
         let kept: Vec<Row>;
         let rows = match batch.keep {
             Some(wanted) => {
-                Self::keep(device, &mut b.picked, wanted, &mut [&mut b.x, &mut b.q, &mut b.side]);
+                device.keep(&mut b.x, wanted);
+                device.keep(&mut b.q, wanted);
+                device.keep(&mut b.side, wanted);
                 if gated {
-                    Self::keep(device, &mut b.picked, wanted, &mut [&mut b.gate]);
+                    device.keep(&mut b.gate, wanted);
                 }
                 kept = wanted.iter().map(|&w| batch.rows[w]).collect();
                 &kept
@@ -153,8 +155,9 @@ impl<D: Device> Forward<D> {
         let gates = (&b.narrow, second);
         device.delta(d, index, batch.rows, batch.caches, &mut b.q, gates, &mut b.attended);
         if let Some(wanted) = batch.keep {
-            let narrowed = &mut [&mut b.x, &mut b.attended, &mut b.gate, &mut b.side];
-            Self::keep(device, &mut b.picked, wanted, narrowed);
+            for buffer in [&mut b.x, &mut b.attended, &mut b.gate, &mut b.side] {
+                device.keep(buffer, wanted);
+            }
         }
         device.gated_norm(&d.norm, &mut b.attended, &b.gate);
     }

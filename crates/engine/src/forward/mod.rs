@@ -3,10 +3,9 @@
 //! Invariant: nothing here knows a family's name or a device's kind, and a row's logits don't depend on the other
 //! rows of its batch.
 
+mod account;
 mod feed_forward;
 mod mixer;
-
-use std::mem;
 
 use turbospark_experts::{Residency, RouteSink, Stats};
 use turbospark_kernels::Routes;
@@ -14,6 +13,7 @@ use turbospark_model::{FeedForward, Layer, Linear, Mixer, ModelSpec, SideEmbeddi
 
 use crate::EngineError;
 use crate::device::Device;
+pub(crate) use account::buffer_bytes;
 
 /// One token at one place of one sequence: the unit of all work.
 ///
@@ -191,14 +191,6 @@ impl<D: Device> Forward<D> {
     pub(crate) fn expert_stats(&self) -> Stats {
         self.experts.stats()
     }
-
-    /// Narrows buffers to the rows of `wanted`.
-    fn keep(device: &mut D, picked: &mut D::Buffer, wanted: &[usize], buffers: &mut [&mut D::Buffer]) {
-        for buffer in buffers {
-            device.pick(buffer, wanted, picked);
-            mem::swap(*buffer, picked);
-        }
-    }
 }
 
 /// The first layer from `from` on that has experts, and how many, if `rows` rows will choose about all of them.
@@ -213,22 +205,6 @@ fn needed_in_full(spec: &ModelSpec, from: usize, rows: usize) -> Option<(usize, 
         })
         .filter(|(_, moe)| rows * moe.top_k >= 2 * moe.n_experts)
         .map(|(index, moe)| (index, moe.n_experts))
-}
-
-/// Floats of activations that a row takes, roughly: what a batch's size is chosen by.
-pub(crate) fn row_width(spec: &ModelSpec) -> usize {
-    let widest = |f: &dyn Fn(&Layer) -> usize| spec.layers.iter().map(f).max().unwrap_or_default();
-    let mixer = widest(&|l| match &l.mixer {
-        Mixer::Attention(a) => 2 * a.q.rows + 2 * a.n_kv_heads * (a.head_dim + a.v_dim),
-        Mixer::Latent(a) => 2 * a.n_heads * (2 * a.rank + a.rope_dim + a.nope_dim),
-        Mixer::Delta(d) => d.channels() + 3 * d.n_v_heads * d.v_dim,
-    });
-    let feed_forward = widest(&|l| match &l.feed_forward {
-        FeedForward::Dense(d) => 2 * d.width,
-        FeedForward::Moe(m) => m.top_k * (2 * m.width + spec.hidden) + m.n_experts,
-    });
-    let side = spec.side.as_ref().map_or(0, |s| 2 * s.width * spec.layers.len());
-    3 * spec.hidden + mixer + feed_forward + side
 }
 
 /// The weights that a layer reads first.

@@ -1,9 +1,11 @@
 //! The default: the expert whose next use is expected latest leaves.
 //!
-//! Each expert has two counts of its layer's rows that chose it, in which a row's weight halves after [`SHORT`] and after [`LONG`]
-//! further rows. Scaled by their weights' sum they are two estimates of the probability p that the next row chooses the expert: one
-//! follows the text, the other knows the popular. Their mean, [`SHARE`] of it the short one, is what experts of a layer are ranked
-//! by. With one count this would be LRFU (Lee et al. 2001). Counts survive eviction, so an expert that comes and goes is known.
+//! Each expert has decayed counts of its layer's rows that chose it: a row counts for `keep` times as much with each further row.
+//! Scaled by the sum of their weights, they estimate the probability p that the next row chooses the expert. With one such count
+//! this would be LRFU (Lee et al. 2001), and the best rate would differ from text to text: what the last rows used, what
+//! the topic uses, and what is popular each tell something. So there are [`KEEP`] of them, added up in shares that are learnt: with each
+//! decoded row, a share moves towards the part that its estimate had in foretelling the experts chosen (the step of
+//! expectation maximisation for a mixture's weights). Counts survive eviction, so an expert that comes and goes is known.
 //!
 //! Layers take turns: of two experts of equal p the one whose layer is due later leaves. The next use of an expert whose layer is due in
 //! d passes, 0 < d <= 1, is expected after d + (1 - p) / p of them.
@@ -14,31 +16,31 @@
 
 use super::ranks::Ranks;
 use super::{CacheShape, Policy};
-use crate::{Key, RouteBatch};
+use crate::{Key, Phase, RouteBatch};
 
-/// What a row's weight in the short count is multiplied by with each further row.
-const SHORT: f64 = 0.85;
-/// The same for the long count.
-const LONG: f64 = 0.995;
-/// Share of the short estimate.
-const SHARE: f64 = 0.3;
+/// What a row's weight is multiplied by with each further row.
+const KEEP: [f64; 4] = [0.3, 0.8, 0.95, 0.99];
+/// How far a row's experts move the shares.
+const LEARN: f64 = 0.001;
+/// The least share: one that was of no use can grow again.
+const LEAST_SHARE: f64 = 0.01;
 
-/// An expert's two decayed counts, scaled so that one used by every row tends to 1.
-#[derive(Clone, Copy, Default)]
-struct Estimate {
-    short: f64,
-    long: f64,
-}
+type Estimates = [f64; KEEP.len()];
 
 pub(super) struct Decayed {
     layers: usize,
     experts: usize,
-    /// `[layers, experts]`.
-    estimates: Vec<Estimate>,
+    /// `[layers, experts]`: p by each of `KEEP`.
+    estimates: Vec<Estimates>,
+    shares: Estimates,
     /// By p.
     cached: Ranks<f64>,
     /// The layer that was asked for last.
     layer: u32,
+}
+
+fn dot(a: &Estimates, b: &Estimates) -> f64 {
+    a.iter().zip(b).map(|(x, y)| x * y).sum()
 }
 
 impl Decayed {
@@ -46,15 +48,29 @@ impl Decayed {
         Decayed {
             layers: shape.layers,
             experts: shape.experts,
-            estimates: vec![Estimate::default(); shape.layers * shape.experts],
+            estimates: vec![[0.0; KEEP.len()]; shape.layers * shape.experts],
+            shares: [1.0 / KEEP.len() as f64; KEEP.len()],
             cached: Ranks::new(shape),
             layer: 0,
         }
     }
 
     fn p(&self, key: Key) -> f64 {
-        let e = self.estimates[key.layer as usize * self.experts + key.expert as usize];
-        SHARE * e.short + (1.0 - SHARE) * e.long
+        dot(&self.shares, &self.estimates[key.layer as usize * self.experts + key.expert as usize])
+    }
+
+    /// Moves the shares towards what foretold `experts`.
+    fn learn(shares: &mut Estimates, of_layer: &[Estimates], experts: &[u32]) {
+        for &expert in experts {
+            let estimates = &of_layer[expert as usize];
+            let p = dot(shares, estimates);
+            if p > 0.0 {
+                for (share, estimate) in shares.iter_mut().zip(estimates) {
+                    let part = (*share * estimate / p).max(LEAST_SHARE);
+                    *share += LEARN * (part - *share);
+                }
+            }
+        }
     }
 }
 
@@ -65,18 +81,18 @@ impl Policy for Decayed {
 
     fn requested(&mut self, batch: &RouteBatch<'_>) {
         self.layer = batch.layer;
-        let rows = batch.n_rows.min(i32::MAX as u32) as i32;
-        let (short, long) = (SHORT.powi(rows), LONG.powi(rows));
         let of_layer = &mut self.estimates[batch.layer as usize * self.experts..][..self.experts];
-        for e in of_layer.iter_mut() {
-            e.short *= short;
-            e.long *= long;
+        if batch.phase == Phase::Decode {
+            Decayed::learn(&mut self.shares, of_layer, batch.experts);
+        }
+        let rows = batch.n_rows.min(i32::MAX as u32) as i32;
+        let kept = KEEP.map(|keep| keep.powi(rows));
+        for estimates in of_layer.iter_mut() {
+            estimates.iter_mut().zip(kept).for_each(|(p, kept)| *p *= kept);
         }
         for (&expert, &rows) in batch.experts.iter().zip(batch.rows) {
             let share = f64::from(rows) / f64::from(batch.n_rows);
-            let e = &mut of_layer[expert as usize];
-            e.short += share * (1.0 - short);
-            e.long += share * (1.0 - long);
+            of_layer[expert as usize].iter_mut().zip(kept).for_each(|(p, kept)| *p += share * (1.0 - kept));
         }
         for expert in 0..self.experts as u32 {
             let key = Key { layer: batch.layer, expert };

@@ -113,7 +113,7 @@ impl Policy for S3Fifo {
     }
 
     fn victim(&mut self, may_leave: &dyn Fn(Key) -> bool) -> Option<Key> {
-        if self.small.len() > self.most_small {
+        if self.small.len() >= self.most_small {
             self.leaves_small(may_leave).or_else(|| self.leaves_main(may_leave))
         } else {
             self.leaves_main(may_leave).or_else(|| self.leaves_small(may_leave))

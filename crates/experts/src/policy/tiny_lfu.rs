@@ -20,7 +20,8 @@ pub(super) struct TinyLfu {
     counted: usize,
     halve_after: usize,
     most_window: usize,
-    most_protected: usize,
+    /// Of probation and protected together.
+    most_main: usize,
     now: u64,
 }
 
@@ -36,7 +37,7 @@ impl TinyLfu {
             counted: 0,
             halve_after: 10 * shape.slots.max(1),
             most_window,
-            most_protected: shape.slots.saturating_sub(most_window) * 4 / 5,
+            most_main: shape.slots.saturating_sub(most_window),
             now: 0,
         }
     }
@@ -69,7 +70,7 @@ impl Policy for TinyLfu {
                 self.window.set(key, self.now);
             } else if self.probation.remove(key) || self.protected.has(key) {
                 self.protected.set(key, self.now);
-                if self.protected.len() > self.most_protected
+                if self.protected.len() > self.most_main * 4 / 5
                     && let Some(oldest) = self.protected.least(&|_| true)
                 {
                     self.protected.remove(oldest);
@@ -81,6 +82,14 @@ impl Policy for TinyLfu {
 
     fn placed(&mut self, key: Key) {
         self.window.set(key, self.now);
+        // As long as there is room, nobody has to be worth it.
+        while self.window.len() > self.most_window
+            && self.probation.len() + self.protected.len() < self.most_main
+            && let Some(oldest) = self.window.least(&|_| true)
+        {
+            self.window.remove(oldest);
+            self.probation.set(oldest, self.now);
+        }
     }
 
     fn removed(&mut self, key: Key) {
@@ -91,7 +100,8 @@ impl Policy for TinyLfu {
         loop {
             let main = self.probation.least(may_leave).or_else(|| self.protected.least(may_leave));
             let candidate = self.window.least(may_leave);
-            if self.window.len() <= self.most_window {
+            // With the newcomer, the window is one larger.
+            if self.window.len() < self.most_window {
                 return main.or(candidate);
             }
             let (Some(candidate), Some(main)) = (candidate, main) else { return main.or(candidate) };
@@ -100,7 +110,7 @@ impl Policy for TinyLfu {
             }
             self.window.remove(candidate);
             self.probation.set(candidate, self.now);
-            if self.window.len() <= self.most_window {
+            if self.window.len() < self.most_window {
                 return Some(main);
             }
         }

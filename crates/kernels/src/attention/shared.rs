@@ -17,7 +17,7 @@ struct Piece {
 }
 
 /// Floats of a round's parts per thread: they stay in the processor's caches between the two halves of a round.
-const ROUND_FLOATS: usize = 1 << 18;
+pub(super) const ROUND_FLOATS: usize = 1 << 18;
 /// Queries that a thread merges at a time.
 const MERGED: usize = 8;
 

@@ -127,35 +127,6 @@ unsafe fn field(p: *const u8, shift: usize, mask: i8) -> __m256i {
     }
 }
 
-/// `p`'s word in every lane. Assembly, because the compiler makes a chain of insertions from broadcasts that it sees to be
-/// blended: twice the operations, half of them on the two ports that shuffle, which are the ones that are short.
-#[inline]
-#[target_feature(enable = "avx2")]
-unsafe fn broadcast(rows: Rows<'_>, i: usize) -> __m256i {
-    // SAFETY: the caller points to four readable bytes and has AVX2.
-    unsafe {
-        let v;
-        core::arch::asm!("vpbroadcastd {}, dword ptr [{} + {}]", out(ymm_reg) v, in(reg) rows.starts[i], in(reg) rows.skip, options(pure, readonly, nostack, preserves_flags));
-        v
-    }
-}
-
-/// The word behind each pointer.
-#[inline(always)]
-unsafe fn words(rows: Rows<'_>) -> __m256i {
-    // SAFETY: the caller's pointers reach four bytes.
-    unsafe {
-        let w = |i: usize| broadcast(rows, i);
-        let a = _mm256_blend_epi32::<0b0000_0010>(w(0), w(1));
-        let b = _mm256_blend_epi32::<0b0000_1000>(w(2), w(3));
-        let c = _mm256_blend_epi32::<0b0010_0000>(w(4), w(5));
-        let d = _mm256_blend_epi32::<0b1000_0000>(w(6), w(7));
-        let low = _mm256_blend_epi32::<0b0000_1100>(a, b);
-        let high = _mm256_blend_epi32::<0b1100_0000>(c, d);
-        _mm256_blend_epi32::<0b1111_0000>(low, high)
-    }
-}
-
 /// The f16 at byte `at` behind each pointer.
 #[inline(always)]
 unsafe fn halves(rows: Rows<'_>, at: usize) -> __m256 {
@@ -177,6 +148,17 @@ unsafe fn half_pairs(rows: Rows<'_>) -> (__m256, __m256) {
         let first = _mm_packus_epi32(_mm_and_si128(a, low), _mm_and_si128(b, low));
         let second = _mm_packus_epi32(_mm_srli_epi32::<16>(a), _mm_srli_epi32::<16>(b));
         (_mm256_cvtph_ps(first), _mm256_cvtph_ps(second))
+    }
+}
+
+/// The first byte of each stored block, widened.
+#[inline(always)]
+unsafe fn first_bytes(rows: Rows<'_>) -> __m256i {
+    // SAFETY: the caller's stored blocks are a byte and more.
+    unsafe {
+        let e = |i: usize| (*rows.at(i)).cast_signed();
+        let bytes = _mm_setr_epi8(e(0), e(1), e(2), e(3), e(4), e(5), e(6), e(7), 0, 0, 0, 0, 0, 0, 0, 0);
+        _mm256_cvtepu8_epi32(bytes)
     }
 }
 
@@ -287,7 +269,7 @@ simple!(
     |p| look_up(&FP4_PLUS_12, nibbles(p.add(1))),
     |rows, f| {
         // 2^(e - 128) is subnormal for e = 0 and 1, where the second line is the greater one and exact.
-        let e = _mm256_and_si256(words(rows), _mm256_set1_epi32(0xff));
+        let e = first_bytes(rows);
         let normal = _mm256_add_epi32(_mm256_slli_epi32::<23>(e), _mm256_set1_epi32(-1 << 23));
         let subnormal = _mm256_add_epi32(_mm256_slli_epi32::<21>(e), _mm256_set1_epi32(1 << 21));
         let bits = _mm256_max_epi32(normal, subnormal);

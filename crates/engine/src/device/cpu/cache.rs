@@ -4,7 +4,7 @@
 //! layers keep only their last state, so going back is possible only a little way, or to a checkpoint.
 
 use turbospark_kernels::{DeltaShape, DeltaState, HeadOrder, KvKind, KvLayer, Values};
-use turbospark_model::{DeltaNet, KeyValues, Mixer, ModelSpec};
+use turbospark_model::{Attention, DeltaNet, KeyValues, Mixer, ModelSpec};
 
 /// Positions that a windowed layer keeps beyond its window, so that the end of a sequence can be taken back.
 const REWIND: usize = 64;
@@ -51,8 +51,26 @@ impl CpuCache {
         CpuCache { layers: spec.layers.iter().map(|l| layer(&l.mixer)).collect(), checkpoint: None }
     }
 
+    /// Bytes that the point takes to which a sequence can go back, in layers that can't be taken back: what [`CpuCache::save`] copies.
+    pub fn checkpoint_bytes_for(spec: &ModelSpec, kind: KvKind, positions: usize, rows: usize) -> u64 {
+        let kept = |mixer: &Mixer| {
+            matches!(mixer, Mixer::Attention(Attention { window: Some(_), .. }) | Mixer::Delta(_))
+        };
+        CpuCache::bytes_of(spec, kind, positions, rows, kept)
+    }
+
     /// Bytes that a sequence of `positions` positions takes at most, when `rows` are fed at a time.
     pub fn bytes_for(spec: &ModelSpec, kind: KvKind, positions: usize, rows: usize) -> u64 {
+        CpuCache::bytes_of(spec, kind, positions, rows, |_| true)
+    }
+
+    fn bytes_of(
+        spec: &ModelSpec,
+        kind: KvKind,
+        positions: usize,
+        rows: usize,
+        of: impl Fn(&Mixer) -> bool,
+    ) -> u64 {
         let layer = |mixer: &Mixer| match mixer {
             Mixer::Attention(a) if matches!(a.kv, KeyValues::OfLayer(_)) => 0,
             Mixer::Attention(a) => {
@@ -66,7 +84,7 @@ impl CpuCache {
             }
             Mixer::Delta(d) => DeltaState::bytes_for(&delta_shape(d)),
         };
-        spec.layers.iter().map(|l| layer(&l.mixer) as u64).sum()
+        spec.layers.iter().filter(|l| of(&l.mixer)).map(|l| layer(&l.mixer) as u64).sum()
     }
 
     /// Whether some layer keeps only its last state, so that only a checkpoint can be gone back to.
@@ -76,6 +94,8 @@ impl CpuCache {
 
     /// Keeps what can't be taken back of the state at `positions`, the number of positions fed. Replaces the checkpoint before.
     pub fn save(&mut self, positions: usize) {
+        // Before the copy: there is never more than one.
+        self.checkpoint = None;
         let layers = self.layers.iter().map(|l| match l {
             LayerCache::Keys { window: None, .. } | LayerCache::Shared => None,
             LayerCache::Keys { .. } | LayerCache::Delta(_) => Some(l.clone()),

@@ -3,6 +3,7 @@
 //! Invariant: matrices stay mapped as the file stores them. Only vectors (norm weights, biases) and rotary tables
 //! are held as f32.
 
+mod account;
 mod cache;
 mod moe;
 mod ropes;
@@ -26,9 +27,11 @@ use turbospark_model::{
 use super::{Attend, Device};
 use crate::EngineError;
 use crate::forward::Row;
+pub(crate) use account::scratch_bytes;
 use moe::{MoeState, Parts};
 use ropes::Ropes;
 use weights::Weights;
+pub(crate) use weights::vector_bytes;
 
 /// Added to the squared length of a delta net's queries and keys; no file has a key for it.
 const KEY_EPS: f32 = 1e-6;
@@ -55,6 +58,12 @@ pub struct CpuBuffer {
 }
 
 impl CpuBuffer {
+    /// Bytes held.
+    #[cfg(test)]
+    pub(crate) fn bytes(&self) -> usize {
+        self.data.capacity() * size_of::<f32>()
+    }
+
     fn rows(&self) -> usize {
         self.data.len() / self.width.max(1)
     }
@@ -62,7 +71,7 @@ impl CpuBuffer {
     /// Sets the shape; the contents are undefined until an operation writes them.
     fn shape(&mut self, rows: usize, width: usize) {
         self.width = width;
-        self.data.resize(rows * width, 0.0);
+        resize(&mut self.data, rows * width);
     }
 
     fn row(&self, row: usize) -> &[f32] {
@@ -86,6 +95,14 @@ impl CpuDevice {
             moe: MoeState::default(),
             heads: Vec::new(),
         })
+    }
+
+    /// Bytes of scratch held, without that of the threads.
+    #[cfg(test)]
+    pub(crate) fn scratch_held(&self) -> usize {
+        let ropes: usize = self.ropes.iter().map(|r| r.angles.bytes()).sum();
+        let heads = self.heads.capacity() * size_of::<f32>();
+        ropes + heads + self.products.bytes() + self.attention.bytes() + self.moe.bytes()
     }
 
     /// Threads in use.
@@ -139,7 +156,7 @@ impl Device for CpuDevice {
     fn stacked(&mut self, stack: &Stack, x: &CpuBuffer, out: &mut CpuBuffer) {
         let (m, n) = (x.rows(), stack.n);
         out.shape(m, n * stack.rows);
-        self.heads.resize(m * n * stack.rows, 0.0);
+        resize(&mut self.heads, m * n * stack.rows);
         // Head by head, so that each matrix meets all rows at once.
         let picked: Vec<u32> = (0..n).flat_map(|h| (0..m).map(move |r| (r * n + h) as u32)).collect();
         let outs = self.heads.chunks_exact_mut((m * stack.rows).max(1));
@@ -363,6 +380,13 @@ impl Device for CpuDevice {
         }
     }
 
+    fn keep(&mut self, x: &mut CpuBuffer, kept: &[usize]) {
+        for (to, &from) in kept.iter().enumerate() {
+            x.data.copy_within(from * x.width..(from + 1) * x.width, to * x.width);
+        }
+        x.data.truncate(kept.len() * x.width);
+    }
+
     fn soft_cap(&mut self, cap: f32, x: &mut CpuBuffer) {
         self.cpu.soft_cap(&mut x.data, cap);
     }
@@ -370,6 +394,12 @@ impl Device for CpuDevice {
     fn read<'b>(&mut self, buffer: &'b mut CpuBuffer) -> &'b mut [f32] {
         &mut buffer.data
     }
+}
+
+/// Resizes without room to spare: what is held is what the largest contents took, which is what a plan counts.
+fn resize<T: Clone + Default>(x: &mut Vec<T>, len: usize) {
+    x.reserve_exact(len.saturating_sub(x.len()));
+    x.resize(len, T::default());
 }
 
 /// `gate = activation(gate) * up`.

@@ -9,7 +9,7 @@ use turbospark_experts::Wave;
 use turbospark_kernels::{Cpu, MatJob, MatScratch, Routes};
 use turbospark_model::{Moe, Stack};
 
-use super::{CpuBuffer, Weights, glu};
+use super::{CpuBuffer, Weights, glu, resize};
 
 /// Slots whose inner activations are held at a time: what a long prompt takes stays small.
 const SLOTS: usize = 2048;
@@ -47,6 +47,25 @@ struct Member {
 }
 
 impl MoeState {
+    /// Slots whose inner activations are held at a time, of `rows` rows: an expert's are never divided.
+    pub(super) fn slots_at_a_time(rows: usize, top_k: usize) -> usize {
+        rows.saturating_mul(top_k).min(rows.max(SLOTS))
+    }
+
+    /// Bytes that a layer takes for `rows` rows.
+    pub(super) fn bytes_for(moe: &Moe, rows: usize) -> usize {
+        let slots = rows * moe.top_k;
+        let inner = 2 * MoeState::slots_at_a_time(rows, moe.top_k) * moe.width;
+        size_of::<f32>() * (inner + slots * moe.down.rows) + 2 * size_of::<u32>() * slots
+    }
+
+    /// Bytes held now.
+    #[cfg(test)]
+    pub(super) fn bytes(&self) -> usize {
+        let floats = self.gate.capacity() + self.up.capacity() + self.down.capacity();
+        size_of::<f32>() * floats + size_of::<u32>() * (self.rows.capacity() + self.slots.capacity())
+    }
+
     /// Groups the slots of `routes` by expert. `experts` ascend.
     pub(super) fn begin(&mut self, moe: &Moe, routes: &Routes, experts: &[u32]) {
         let n = routes.experts.len();
@@ -56,15 +75,15 @@ impl MoeState {
         routes.experts.iter().for_each(|&e| self.starts[index(e) + 1] += 1);
         (1..self.starts.len()).for_each(|i| self.starts[i] += self.starts[i - 1]);
         let mut next = self.starts.clone();
-        self.rows.resize(n, 0);
-        self.slots.resize(n, 0);
+        resize(&mut self.rows, n);
+        resize(&mut self.slots, n);
         for (i, &expert) in routes.experts.iter().enumerate() {
             let slot = &mut next[index(expert)];
             self.rows[*slot] = (i / routes.top_k) as u32;
             self.slots[i] = *slot as u32;
             *slot += 1;
         }
-        self.down.resize(n * moe.down.rows, 0.0);
+        resize(&mut self.down, n * moe.down.rows);
     }
 
     /// Computes the slots of a wave's experts.
@@ -105,8 +124,8 @@ impl MoeState {
     ) {
         let group = Group { weights, moe, experts, wave, members };
         let n: usize = members.iter().map(|m| m.slots.len()).sum();
-        self.gate.resize(n * moe.width, 0.0);
-        self.up.resize(n * moe.width, 0.0);
+        resize(&mut self.gate, n * moe.width);
+        resize(&mut self.up, n * moe.width);
         // A single row meets all its experts; of many, each expert has its own.
         let one = x.rows() == 1;
         let mut jobs = group.jobs(&moe.gate, one, apart(&mut self.gate, moe.width, members));

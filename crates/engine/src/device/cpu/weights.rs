@@ -114,6 +114,12 @@ fn bad(tensor: &TensorInfo) -> EngineError {
     }
 }
 
+/// Bytes of the vectors that are held as f32.
+pub(crate) fn vector_bytes(spec: &ModelSpec, gguf: &Gguf) -> u64 {
+    let indices: std::collections::HashSet<usize> = vectors_of(spec).iter().map(|t| t.index).collect();
+    indices.into_iter().map(|i| (gguf.tensors()[i].elements() * size_of::<f32>()) as u64).sum()
+}
+
 /// Every tensor that the forward pass reads as a vector.
 fn vectors_of(spec: &ModelSpec) -> Vec<TensorRef> {
     let mut found = Vec::new();

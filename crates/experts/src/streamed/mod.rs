@@ -8,6 +8,9 @@
 //!
 //! Invariant: a slot that is lent, read into, or holds an expert that was asked for and not given yet is never reused.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
