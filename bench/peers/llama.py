@@ -17,10 +17,13 @@ _SILENT = lib.llama_log_callback(lambda level, text, data: None)
 class Llama:
     """A loaded model with one sequence."""
 
-    def __init__(self, path, *, n_ctx, n_batch=512, threads=2, flash_attention=True, kv="f16"):
+    def __init__(self, path, *, n_ctx, n_batch=512, threads=2, flash_attention=True, kv="f16", repack=True):
         lib.llama_log_set(_SILENT, ctypes.c_void_p(0))
         lib.llama_backend_init()
-        self.model = lib.llama_model_load_from_file(str(path).encode(), lib.llama_model_default_params())
+        of_model = lib.llama_model_default_params()
+        # Repacked weights are a copy in memory; without, they stay in the mapped file.
+        of_model.use_extra_bufts = repack
+        self.model = lib.llama_model_load_from_file(str(path).encode(), of_model)
         if not self.model:
             raise SystemExit(f"llama.cpp can't load {path}")
         params = lib.llama_context_default_params()

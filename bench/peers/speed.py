@@ -1,10 +1,10 @@
 """Times llama.cpp on a GGUF model and prints what `turbospark bench --json` prints.
 
-    target/peers/bin/python bench/peers/speed.py MODEL [-p 512,...] [-n 128,...] [-r 5] [--threads 2] [--depth 0]
+    target/peers/bin/python bench/peers/speed.py MODEL [-p 512,...] [-n 128,...] [-r 5] [--threads 2] [--depth 0] [--cold] [--no-repack]
 
 Prefill: `-p` tokens into an empty cache, logits for the last. Decode: `-n` tokens one after the other, logits for each, into a
 cache of `--depth` tokens. Each takes several lengths; 0 measures nothing. The tokens are fixed in advance, so that nothing is
-sampled. One untimed run of each goes before.
+sampled. One untimed run of each goes before, unless `--cold`.
 """
 
 import argparse
@@ -43,30 +43,36 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--batch", type=int, default=512)
     parser.add_argument("--depth", type=int, default=0)
+    parser.add_argument("--cold", action="store_true", help="no untimed run before")
+    parser.add_argument("--no-repack", action="store_true", help="weights stay in the mapped file")
     parser.add_argument("--flash-attention", choices=["on", "off"], default="on")
     args = parser.parse_args()
     work = [("prefill", n) for n in args.prompt if n] + [("decode", n) for n in args.generate if n]
     longest = max([args.depth, *(n for _, n in work)])
+    started = time.perf_counter()
     llama = Llama(
         args.model,
         n_ctx=max(args.depth + longest, 16),
         n_batch=args.batch,
         threads=args.threads,
         flash_attention=args.flash_attention == "on",
+        repack=not args.no_repack,
     )
+    open_seconds = time.perf_counter() - started
+    warm_up = 0 if args.cold else 1
     # Most vocabularies begin with special tokens and single bytes.
     first = min(300, llama.n_vocab // 2)
     ids = [(7919 * i + 104729) % (llama.n_vocab - first) + first for i in range(longest)]
     results = []
     for phase, count in work:
         rates = []
-        for run in range(args.runs + 1):
+        for run in range(warm_up + args.runs):
             llama.clear()
             if phase == "decode" and args.depth:
                 prefill(llama, ids[: args.depth])
             start = time.perf_counter()
             prefill(llama, ids[:count]) if phase == "prefill" else decode(llama, ids[:count], args.depth)
-            if run > 0:
+            if run >= warm_up:
                 rates.append(count / (time.perf_counter() - start))
         results.append(
             {
@@ -78,7 +84,8 @@ def main():
                 "runs": len(rates),
             }
         )
-    print(json.dumps({"engine": "llama.cpp", "threads": args.threads, "depth": args.depth, "results": results}))
+    about = {"engine": "llama.cpp", "threads": args.threads, "depth": args.depth, "open_seconds": open_seconds}
+    print(json.dumps({**about, "results": results}))
 
 
 if __name__ == "__main__":

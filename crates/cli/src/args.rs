@@ -358,6 +358,9 @@ pub(crate) struct BenchArgs {
     /// Measured runs of each, after one to warm up
     #[arg(short, long, value_name = "N", default_value = "5", value_parser = positive)]
     pub(crate) runs: usize,
+    /// No run to warm up: the first one counts, with whatever is not in memory yet
+    #[arg(long)]
+    pub(crate) cold: bool,
     /// Print one JSON object
     #[arg(long)]
     pub(crate) json: bool,

@@ -2,17 +2,20 @@
 //!
 //! Prefill feeds a prompt of random ids and computes the logits of its last row. Decode feeds single tokens to an empty
 //! sequence, each the most likely after the one before. Neither tokenises, samples or prints.
+//!
+//! Where experts are read from the file, it is told how many of them were there and how many bytes came, in the measured runs
+//! alone.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use serde::Serialize;
-use turbospark_engine::{Engine, SplitMix64, Wanted, argmax, check_finite};
+use turbospark_engine::{Engine, SplitMix64, Stats, Wanted, argmax, check_finite};
 
 use crate::args::BenchArgs;
 use crate::failure::Usage;
 use crate::generation::open;
-use crate::output;
+use crate::{memory, output};
 use crate::progress::Progress;
 
 /// Start of the random sequence of ids: every run feeds the same prompt.
@@ -24,7 +27,24 @@ struct Report {
     architecture: String,
     threads: usize,
     kv: &'static str,
+    /// From the start of opening the model until it could compute.
+    open_seconds: f64,
+    /// The most memory that the process has held.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    peak_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    io: Option<Reads>,
     results: Vec<Measured>,
+}
+
+/// How experts were read.
+#[derive(Serialize)]
+struct Reads {
+    /// For people: the way that was chosen, and why.
+    choice: String,
+    /// What the way's trial read, in bytes (not MB) a second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trial_bytes_per_second: Option<f64>,
 }
 
 #[derive(Serialize)]
@@ -36,6 +56,32 @@ struct Measured {
     min: f64,
     max: f64,
     runs: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    experts: Option<Experts>,
+}
+
+/// What the experts of all measured runs came to, where they are read from the file.
+#[derive(Serialize)]
+struct Experts {
+    /// Experts that layers asked for.
+    requests: u64,
+    /// Share of those that were there.
+    hit_rate: f64,
+    bytes_per_token: f64,
+    /// Bytes read, over the time of the runs.
+    bytes_per_second: f64,
+}
+
+impl Experts {
+    fn new(stats: &Stats, tokens: usize, time: Duration) -> Experts {
+        let bytes = stats.bytes_read as f64;
+        Experts {
+            requests: stats.requests,
+            hit_rate: stats.hit_rate(),
+            bytes_per_token: bytes / tokens as f64,
+            bytes_per_second: bytes / time.as_secs_f64(),
+        }
+    }
 }
 
 #[derive(Serialize, Clone, Copy)]
@@ -62,27 +108,38 @@ pub(crate) fn bench(args: &BenchArgs) -> Result<()> {
     let Some(longest) = work.iter().map(|&(_, tokens)| tokens).max() else {
         return Err(Usage("there is nothing to measure: --prefill and --decode are both 0".to_owned()).into());
     };
+    let started = Instant::now();
     let engine = open(&args.model, Some(longest))?;
+    let open_seconds = started.elapsed().as_secs_f64();
     let ids = random_ids(&engine, longest);
-    let bar = Progress::new("runs", work.len() * (args.runs + 1));
+    let warm_up = usize::from(!args.cold);
+    let bar = Progress::new("runs", work.len() * (warm_up + args.runs));
     let mut done = 0;
     let mut results = Vec::new();
     for (phase, tokens) in work {
         let mut rates = Vec::with_capacity(args.runs);
-        for run in 0..=args.runs {
+        let mut before = engine.expert_stats();
+        let mut time = Duration::ZERO;
+        for run in 0..warm_up + args.runs {
+            if run == warm_up {
+                before = engine.expert_stats();
+            }
             let started = Instant::now();
             match phase {
                 Phase::Prefill => prefill(&engine, &ids[..tokens])?,
                 Phase::Decode => decode(&engine, ids[0], tokens)?,
             }
-            // The first run warms up.
-            if run > 0 {
-                rates.push(tokens as f64 / started.elapsed().as_secs_f64());
+            if run >= warm_up {
+                let took = started.elapsed();
+                time += took;
+                rates.push(tokens as f64 / took.as_secs_f64());
             }
             done += 1;
             bar.at(done, phase.name());
         }
-        results.push(summarise(phase, tokens, rates));
+        let stats = engine.expert_stats().since(&before);
+        let experts = engine.io().map(|_| Experts::new(&stats, tokens * args.runs, time));
+        results.push(Measured { experts, ..summarise(phase, tokens, rates) });
     }
     bar.finish();
     let report = Report {
@@ -90,6 +147,12 @@ pub(crate) fn bench(args: &BenchArgs) -> Result<()> {
         architecture: engine.spec().architecture.clone(),
         threads: engine.threads(),
         kv: args.model.kv.name(),
+        open_seconds,
+        peak_bytes: memory::peak(),
+        io: engine.io().map(|io| Reads {
+            choice: io.text.clone(),
+            trial_bytes_per_second: io.mb_per_s.map(|rate| rate * 1e6),
+        }),
         results,
     };
     if args.json {
@@ -138,11 +201,11 @@ fn summarise(phase: Phase, tokens: usize, mut rates: Vec<f64>) -> Measured {
     rates.sort_by(f64::total_cmp);
     let (runs, middle) = (rates.len(), rates.len() / 2);
     let median = if runs % 2 == 1 { rates[middle] } else { f64::midpoint(rates[middle - 1], rates[middle]) };
-    Measured { phase, tokens, tokens_per_second: median, min: rates[0], max: rates[runs - 1], runs }
+    Measured { phase, tokens, tokens_per_second: median, min: rates[0], max: rates[runs - 1], runs, experts: None }
 }
 
 fn table(report: &Report) -> Result<()> {
-    let Report { model, architecture, threads, kv, results } = report;
+    let Report { model, architecture, threads, kv, results, .. } = report;
     output::line(&format!("{model}: {architecture}, {threads} threads, KV cache {kv}, tokens per second"))?;
     output::line(&format!(
         "{:8} {:>7} {:>10} {:>10} {:>10} {:>5}",
@@ -158,6 +221,18 @@ fn table(report: &Report) -> Result<()> {
             r.max,
             r.runs
         ))?;
+        if let Some(e) = &r.experts {
+            output::line(&format!(
+                "{:8} {:.0} % of the experts were there, {} read a token, {} a second",
+                "",
+                100.0 * e.hit_rate,
+                output::bytes(e.bytes_per_token as u64),
+                output::bytes(e.bytes_per_second as u64)
+            ))?;
+        }
+    }
+    if let Some(io) = &report.io {
+        output::line(&format!("experts are read by {}", io.choice))?;
     }
     Ok(())
 }
