@@ -2,6 +2,7 @@
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{Write, stdout};
+use std::time::Instant;
 
 use anyhow::{Context, Error, Result};
 use turbospark_engine::{
@@ -78,7 +79,16 @@ pub(crate) struct Answer {
 pub(crate) fn answer(session: &mut Session, prompt: &[u32], options: GenerateOptions) -> Result<Answer> {
     let bar = std::sync::Arc::new(Progress::new("prompt tokens", prompt.len()));
     let shown = bar.clone();
-    let progress = PromptProgress::new(move |fed, _| shown.at(fed, ""));
+    let (started, before) = (Instant::now(), session.engine().expert_stats().bytes_read);
+    let progress = PromptProgress::new(move |step| {
+        let read = step.experts.bytes_read - before;
+        let rate = read as f64 / started.elapsed().as_secs_f64() / 1e6;
+        let message = match read {
+            0 => String::new(),
+            _ => format!("({} of experts read, {rate:.0} MB/s)", output::bytes(read)),
+        };
+        shown.at(step.fed, &message);
+    });
     let mut generation = session.generate(prompt, GenerateOptions { progress, ..options })?;
     bar.finish();
     let mut out = stdout().lock();

@@ -288,11 +288,11 @@ impl Engine {
         parts: &mut [Part<'_>],
         sink: impl FnMut(usize, usize, &mut [f32]),
     ) -> Result<(), EngineError> {
-        self.forward_watched(parts, &CancelFlag::new(), &mut |_| {}, sink)
+        self.forward_watched(parts, &CancelFlag::new(), &mut |_, _| {}, sink)
     }
 
     /// As [`Engine::forward`]; ends with [`EngineError::Cancelled`] soon after the flag is raised, and tells `layers_done` how many
-    /// layers are done.
+    /// layers are done, with the counts of the experts' cache then.
     ///
     /// # Errors
     /// As [`Engine::forward`]. After a cancelled pass the sequences are as after any other error.
@@ -300,7 +300,7 @@ impl Engine {
         &self,
         parts: &mut [Part<'_>],
         cancel: &CancelFlag,
-        layers_done: &mut dyn FnMut(usize),
+        layers_done: &mut dyn FnMut(usize, Stats),
         mut sink: impl FnMut(usize, usize, &mut [f32]),
     ) -> Result<(), EngineError> {
         if parts.is_empty() {

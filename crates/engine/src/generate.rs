@@ -29,19 +29,30 @@ pub struct GenerateOptions {
     pub progress: PromptProgress,
 }
 
-/// A function that is called after each chunk of a prompt. The default calls nothing.
+/// How far a prompt has been fed.
+#[derive(Debug, Clone, Copy)]
+pub struct PromptStep {
+    /// Tokens fed; layers that are done of a chunk count as their share of its tokens.
+    pub fed: usize,
+    /// Tokens to feed: those that the cache did not hold already.
+    pub of: usize,
+    /// Counts of the experts' cache since the engine was opened.
+    pub experts: Stats,
+}
+
+/// A function that is called after each layer of a prompt. The default calls nothing.
 #[derive(Clone, Default)]
-pub struct PromptProgress(Option<Arc<dyn Fn(usize, usize) + Send + Sync>>);
+pub struct PromptProgress(Option<Arc<dyn Fn(&PromptStep) + Send + Sync>>);
 
 impl PromptProgress {
-    /// Calls `report(fed, of)`, in tokens that the cache did not hold already.
-    pub fn new(report: impl Fn(usize, usize) + Send + Sync + 'static) -> Self {
+    /// Calls `report` for each step. It must not call the engine.
+    pub fn new(report: impl Fn(&PromptStep) + Send + Sync + 'static) -> Self {
         PromptProgress(Some(Arc::new(report)))
     }
 
-    pub(crate) fn report(&self, fed: usize, of: usize) {
+    pub(crate) fn report(&self, step: &PromptStep) {
         if let Some(report) = &self.0 {
-            report(fed, of);
+            report(step);
         }
     }
 }

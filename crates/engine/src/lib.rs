@@ -41,7 +41,9 @@ mod tokenizer;
 pub use engine::{Engine, EngineOptions, Part, Sequence, Wanted};
 pub use error::EngineError;
 pub use forward::Row;
-pub use generate::{FinishReason, GenerateOptions, Generation, GenerationStats, Piece, PromptProgress};
+pub use generate::{
+    FinishReason, GenerateOptions, Generation, GenerationStats, Piece, PromptProgress, PromptStep,
+};
 pub use opening::plan_memory;
 pub use plan::needs;
 pub use sampling::{Sampler, SamplingParams, SplitMix64, argmax, check_finite};

@@ -6,10 +6,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use turbospark_experts::ExpertError;
+use turbospark_experts::{ExpertError, Stats};
 
 use crate::engine::{Part, Sequence, Wanted};
-use crate::generate::{GenerateOptions, Generation, PromptProgress};
+use crate::generate::{GenerateOptions, Generation, PromptProgress, PromptStep};
 use crate::{Engine, EngineError};
 
 /// Stops prompts and generations from another thread. Clones share the flag.
@@ -158,8 +158,10 @@ impl State {
             let part = Part { sequence: &mut self.sequence, tokens: chunk, wanted };
             let n_layers = engine.spec().layers.len();
             // A long chunk through all layers takes long: its share of layers counts as its share of tokens.
-            let mut layers_done =
-                |layers: usize| progress.report(fed + chunk.len() * layers / n_layers, tokens.len());
+            let of = tokens.len();
+            let mut layers_done = |layers: usize, experts: Stats| {
+                progress.report(&PromptStep { fed: fed + chunk.len() * layers / n_layers, of, experts });
+            };
             let result = engine.forward_watched(&mut [part], cancel, &mut layers_done, |_, _, logits| {
                 self.logits.clear();
                 self.logits.extend_from_slice(logits);
@@ -178,7 +180,7 @@ impl State {
             }
             fed += chunk.len();
             self.tokens.extend_from_slice(chunk);
-            progress.report(fed, tokens.len());
+            progress.report(&PromptStep { fed, of, experts: engine.expert_stats() });
         }
         Ok(())
     }

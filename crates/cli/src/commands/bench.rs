@@ -15,8 +15,8 @@ use turbospark_engine::{Engine, SplitMix64, Stats, Wanted, argmax, check_finite}
 use crate::args::BenchArgs;
 use crate::failure::Usage;
 use crate::generation::open;
-use crate::{memory, output};
 use crate::progress::Progress;
+use crate::{memory, output};
 
 /// Start of the random sequence of ids: every run feeds the same prompt.
 const SEED: u64 = 42;
@@ -201,7 +201,15 @@ fn summarise(phase: Phase, tokens: usize, mut rates: Vec<f64>) -> Measured {
     rates.sort_by(f64::total_cmp);
     let (runs, middle) = (rates.len(), rates.len() / 2);
     let median = if runs % 2 == 1 { rates[middle] } else { f64::midpoint(rates[middle - 1], rates[middle]) };
-    Measured { phase, tokens, tokens_per_second: median, min: rates[0], max: rates[runs - 1], runs, experts: None }
+    Measured {
+        phase,
+        tokens,
+        tokens_per_second: median,
+        min: rates[0],
+        max: rates[runs - 1],
+        runs,
+        experts: None,
+    }
 }
 
 fn table(report: &Report) -> Result<()> {

@@ -35,8 +35,8 @@ const HEAD_ROWS: usize = 16;
 pub(crate) struct Watch<'a> {
     /// Whether to stop: asked between layers and while reads are awaited.
     pub(crate) cancelled: &'a dyn Fn() -> bool,
-    /// Told how many layers are done.
-    pub(crate) layers_done: &'a mut dyn FnMut(usize),
+    /// Told how many layers are done, and what the experts' reads came to.
+    pub(crate) layers_done: &'a mut dyn FnMut(usize, Stats),
 }
 
 /// A device, where experts come from, and the activations that are kept from batch to batch.
@@ -159,7 +159,7 @@ impl<D: Device> Forward<D> {
             if let Some(scale) = layer.output_scale {
                 self.device.scale_by(&mut self.buffers.x, scale);
             }
-            (watch.layers_done)(index + 1);
+            (watch.layers_done)(index + 1, self.experts.stats());
         }
         self.head(spec, wanted, sink);
         Ok(())

@@ -81,7 +81,7 @@ fn progress_grows_through_layers_and_chunks_of_what_the_cache_lacks() {
     session.prompt(&prompt(0)[..1]).unwrap();
     let seen = Arc::new(Mutex::new(Vec::new()));
     let told = seen.clone();
-    let progress = PromptProgress::new(move |fed, of| told.lock().unwrap().push((fed, of)));
+    let progress = PromptProgress::new(move |step| told.lock().unwrap().push((step.fed, step.of)));
     drop(session.generate(&prompt(0), GenerateOptions { progress, ..greedy(3) }).unwrap());
     let seen = seen.lock().unwrap();
     assert!(seen.is_sorted() && seen.iter().all(|&(_, of)| of == 4), "{seen:?}");
