@@ -40,9 +40,11 @@ pub struct PromptStep {
     pub experts: Stats,
 }
 
+type Report = dyn Fn(&PromptStep) + Send + Sync;
+
 /// A function that is called after each layer of a prompt. The default calls nothing.
 #[derive(Clone, Default)]
-pub struct PromptProgress(Option<Arc<dyn Fn(&PromptStep) + Send + Sync>>);
+pub struct PromptProgress(Option<Arc<Report>>);
 
 impl PromptProgress {
     /// Calls `report` for each step. It must not call the engine.
