@@ -11,7 +11,7 @@ fn batches(kv: u64, row: u64) -> Vec<Batch> {
         .collect()
 }
 
-/// About gpt-oss-20b.
+/// About a model of 20 billion parameters.
 fn large() -> Needs {
     let layer = ExpertNeeds { n_experts: 32, top_k: 4, bytes: 13_219_200, read: 13_234_176 };
     Needs {
