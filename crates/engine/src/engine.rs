@@ -15,7 +15,7 @@ use turbospark_text::{Specials, Tokenizer};
 
 use crate::device::{CpuCache, CpuDevice};
 use crate::forward::{Forward, Row, Watch};
-use crate::opening::{plan_memory, residency};
+use crate::opening::{Streaming, plan_memory, residency};
 use crate::{CancelFlag, EngineError, KvKind, Session, tokenizer::TokenizerTask};
 
 /// Rows of a prompt that are fed at a time where there is no plan.
@@ -63,7 +63,7 @@ struct Shared {
     context: usize,
     chunk: usize,
     kv: KvKind,
-    io: Option<IoChoice>,
+    streaming: Option<Streaming>,
     plan: Option<MemoryPlan>,
 }
 
@@ -166,8 +166,8 @@ impl Engine {
         options: EngineOptions,
     ) -> Result<Engine, EngineError> {
         let (context, plan) = plan_memory(&spec, &gguf, &options)?;
-        let (experts, io) = residency(&gguf, &spec, &options, plan.as_ref())?;
-        let streamed = io.is_some();
+        let (experts, streaming) = residency(&gguf, &spec, &options, plan.as_ref())?;
+        let streamed = streaming.is_some();
         for (tensor, role) in gguf.tensors().iter().zip(&spec.roles) {
             if *role != Role::Unused && !(streamed && matches!(role, Role::Expert | Role::Embedding)) {
                 gguf.prefetch(tensor);
@@ -188,7 +188,7 @@ impl Engine {
             context,
             chunk: options.prefill_chunk.unwrap_or(chunk).max(1),
             kv: options.kv,
-            io,
+            streaming,
             plan,
         };
         Ok(Engine { shared: Arc::new(shared) })
@@ -236,7 +236,12 @@ impl Engine {
 
     /// How experts are read, where they are.
     pub fn io(&self) -> Option<&IoChoice> {
-        self.shared.io.as_ref()
+        self.shared.streaming.as_ref().map(|s| &s.io)
+    }
+
+    /// Experts that the cache holds where they are streamed, without those that are read ahead.
+    pub fn cached_experts(&self) -> Option<usize> {
+        self.shared.streaming.as_ref().map(|s| s.cached)
     }
 
     /// What the reads of experts and their hits came to since the engine was opened.

@@ -49,13 +49,20 @@ pub fn plan_memory(
     Ok((context, Some(plan(&needs(spec, gguf, &options)?, budget)?)))
 }
 
+/// How experts are streamed.
+pub(crate) struct Streaming {
+    pub(crate) io: IoChoice,
+    /// Experts that the cache holds, without those that are read ahead.
+    pub(crate) cached: usize,
+}
+
 /// Where experts come from: the file's mapping where the plan holds all of them, else slots that are read into.
 pub(crate) fn residency(
     gguf: &Arc<Gguf>,
     spec: &ModelSpec,
     options: &EngineOptions,
     plan: Option<&MemoryPlan>,
-) -> Result<(Box<dyn Residency>, Option<IoChoice>), EngineError> {
+) -> Result<(Box<dyn Residency>, Option<Streaming>), EngineError> {
     let layout = ExpertLayout::new(gguf, experts_of(spec))?;
     let slot = layout.slot_bytes(gguf);
     let planned = match plan.map(|p| p.experts) {
@@ -82,5 +89,6 @@ pub(crate) fn residency(
     let experts = layout.layers().iter().flatten().map(|l| l.n_experts).max().unwrap_or_default();
     let shape = CacheShape { layers: layout.layers().len(), experts, slots: cached };
     let core = CacheCore::new(shape, WINDOW, PolicyKind::default().build(shape));
-    Ok((Box::new(Streamed::new(gguf.clone(), layout, pool, reader, core)), Some(choice)))
+    let streaming = Streaming { io: choice, cached };
+    Ok((Box::new(Streamed::new(gguf.clone(), layout, pool, reader, core)), Some(streaming)))
 }

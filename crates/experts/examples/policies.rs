@@ -12,7 +12,7 @@ fn main() -> Result<(), TraceError> {
     if let Some(path) = std::env::args_os().nth(1) {
         return table(&path.to_string_lossy(), &Trace::open(Path::new(&path))?);
     }
-    let base = MadeUp::olmoe();
+    let base = MadeUp::sixteen_by_sixty_four();
     let steady = MadeUp { drift: 0.0, repeat: 0.0, zipf: 1.0, ..base.clone() };
     let moving = MadeUp { drift: 0.5, repeat: 0.4, ..base.clone() };
     let gpt = MadeUp { layers: 24, experts: 32, top_k: 4, ..base.clone() };

@@ -28,8 +28,15 @@ fn optimum_by_definition(trace: &Trace, slots: usize) -> u64 {
 
 #[test]
 fn the_optimum_is_what_looking_into_the_future_gives() {
-    let small =
-        MadeUp { layers: 3, experts: 8, top_k: 2, turns: 2, prompt: 0, answer: 60, ..MadeUp::olmoe() };
+    let small = MadeUp {
+        layers: 3,
+        experts: 8,
+        top_k: 2,
+        turns: 2,
+        prompt: 0,
+        answer: 60,
+        ..MadeUp::sixteen_by_sixty_four()
+    };
     for seed in 0..4 {
         let trace = generate(&MadeUp { seed, ..small.clone() }).unwrap();
         for slots in [2, 5, 12, 24] {
@@ -41,8 +48,15 @@ fn the_optimum_is_what_looking_into_the_future_gives() {
 
 #[test]
 fn no_policy_beats_the_optimum_and_all_agree_where_everything_fits() {
-    let small =
-        MadeUp { layers: 6, experts: 16, top_k: 3, turns: 2, prompt: 20, answer: 150, ..MadeUp::olmoe() };
+    let small = MadeUp {
+        layers: 6,
+        experts: 16,
+        top_k: 3,
+        turns: 2,
+        prompt: 20,
+        answer: 150,
+        ..MadeUp::sixteen_by_sixty_four()
+    };
     let trace = generate(&small).unwrap();
     for slots in [3, 10, 30, 70] {
         let best = replay_optimal(&trace, slots).unwrap().total();
@@ -65,7 +79,7 @@ fn no_policy_beats_the_optimum_and_all_agree_where_everything_fits() {
 
 #[test]
 fn the_default_is_near_the_optimum_or_better_than_every_published_policy() {
-    let base = MadeUp { turns: 2, ..MadeUp::olmoe() };
+    let base = MadeUp { turns: 2, ..MadeUp::sixteen_by_sixty_four() };
     let steady = MadeUp { drift: 0.0, repeat: 0.0, zipf: 1.0, ..base.clone() };
     let moving = MadeUp { drift: 0.5, repeat: 0.4, ..base.clone() };
     for (name, made_up) in [("base", base), ("steady", steady), ("moving", moving)] {

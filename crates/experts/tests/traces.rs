@@ -10,8 +10,15 @@ use turbospark_experts::trace::{
 use turbospark_experts::{Phase, PolicyKind, RouteBatch, RouteSink};
 
 fn small() -> Trace {
-    let p =
-        MadeUp { layers: 3, experts: 200, top_k: 4, turns: 2, prompt: 300, answer: 20, ..MadeUp::olmoe() };
+    let p = MadeUp {
+        layers: 3,
+        experts: 200,
+        top_k: 4,
+        turns: 2,
+        prompt: 300,
+        answer: 20,
+        ..MadeUp::sixteen_by_sixty_four()
+    };
     generate(&p).unwrap()
 }
 
@@ -154,8 +161,10 @@ fn impossible_replays_and_generators_are_refused() {
     for slots in [0, usize::MAX] {
         assert!(replay(&trace, PolicyKind::Lru, slots).is_err());
     }
-    assert!(generate(&MadeUp { top_k: 65, ..MadeUp::olmoe() }).is_err());
-    assert!(generate(&MadeUp { layers: u32::MAX, experts: u32::MAX, ..MadeUp::olmoe() }).is_err());
+    assert!(generate(&MadeUp { top_k: 65, ..MadeUp::sixteen_by_sixty_four() }).is_err());
+    assert!(
+        generate(&MadeUp { layers: u32::MAX, experts: u32::MAX, ..MadeUp::sixteen_by_sixty_four() }).is_err()
+    );
     let empty = Trace::new(TraceHeader { model: String::new(), top_k: 0, layers: vec![] }).unwrap();
     assert_eq!(replay(&empty, PolicyKind::Decayed, 3).unwrap().total().counts.requests, 0);
 }
@@ -167,7 +176,7 @@ proptest! {
         random in prop::collection::vec(any::<u8>(), 0..200),
     ) {
         let mut bytes = bytes_of(&generate(&MadeUp {
-            layers: 2, experts: 6, top_k: 2, turns: 1, prompt: 9, answer: 9, ..MadeUp::olmoe()
+            layers: 2, experts: 6, top_k: 2, turns: 1, prompt: 9, answer: 9, ..MadeUp::sixteen_by_sixty_four()
         }).unwrap());
         for (at, byte) in flips {
             let at = at.index(bytes.len());

@@ -1,6 +1,10 @@
 //! Streamed experts change nothing but the time: every logit has the bits of a resident run.
 
-use turbospark_engine::{Engine, EngineOptions, IoMode, KvKind, ReadEngine, ReadMethod};
+use std::sync::{Arc, Mutex};
+
+use turbospark_engine::{Engine, EngineOptions, IoMode, KvKind, ReadEngine, ReadMethod, Wanted};
+use turbospark_experts::trace::{Trace, TraceHeader, TraceLayer, replay};
+use turbospark_experts::{PolicyKind, RouteBatch, RouteSink};
 use turbospark_format::Gguf;
 use turbospark_model::{FeedForward, ModelSpec};
 
@@ -94,4 +98,44 @@ fn a_cache_for_all_experts_reads_each_of_them_once() {
     assert!(run(&engine, &tokens, 512) == first);
     let second = engine.expert_stats().since(&after_first);
     assert_eq!((second.hits, second.bytes_read), (second.requests, 0));
+}
+
+/// Collects the routing of an engine as a trace.
+struct Collect(Arc<Mutex<Trace>>);
+
+impl RouteSink for Collect {
+    fn routed(&mut self, batch: &RouteBatch<'_>) {
+        self.0.lock().unwrap().push(batch).unwrap();
+    }
+}
+
+#[test]
+fn a_replay_of_the_routing_counts_exactly_the_engines_hits() {
+    for file in ["gpt_oss-b-f32.gguf", "qwen3_moe-b-f32.gguf", "deepseek_v3-b-f32.gguf"] {
+        for slots in [1, 5, 12, 20] {
+            let engine = open(file, options(Some(slots)));
+            let layers = engine.spec().layers.iter().map(|l| match &l.feed_forward {
+                FeedForward::Moe(m) => TraceLayer { n_experts: m.n_experts as u32, expert_bytes: 1 },
+                FeedForward::Dense(_) => TraceLayer { n_experts: 0, expert_bytes: 0 },
+            });
+            let header = TraceHeader { model: file.to_owned(), top_k: 1, layers: layers.collect() };
+            let trace = Arc::new(Mutex::new(Trace::new(header).unwrap()));
+            engine.set_route_sink(Some(Box::new(Collect(trace.clone()))));
+            let tokens = longest(file);
+            // A prompt, then its end token by token.
+            let (prompt, rest) = tokens.split_at(tokens.len() / 2);
+            let mut sequence = engine.sequence();
+            engine.feed(&mut sequence, prompt, Some(16), Wanted::Nothing, |_, _| {}).unwrap();
+            engine.feed(&mut sequence, rest, Some(1), Wanted::Nothing, |_, _| {}).unwrap();
+            let counted = engine.expert_stats();
+            let cached = engine.cached_experts().unwrap();
+            let replayed =
+                replay(&trace.lock().unwrap(), PolicyKind::default(), cached).unwrap().total().counts;
+            assert_eq!(
+                (replayed.requests, replayed.hits),
+                (counted.requests, counted.hits),
+                "{file}, {slots} slots"
+            );
+        }
+    }
 }

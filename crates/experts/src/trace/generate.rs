@@ -36,9 +36,9 @@ pub struct MadeUp {
 }
 
 impl MadeUp {
-    /// 16 layers of 64 experts, 8 to a row, as OLMoE has; zipf, drift and repeat such that LRU hits what was measured with it in
+    /// 16 layers of 64 experts, 8 to a row, as a published model has; zipf, drift and repeat such that LRU hits what was measured with it in
     /// public: about half with a quarter of the experts in memory.
-    pub fn olmoe() -> MadeUp {
+    pub fn sixteen_by_sixty_four() -> MadeUp {
         MadeUp {
             layers: 16,
             experts: 64,
