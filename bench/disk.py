@@ -6,6 +6,7 @@ Prints one JSON object. Offsets are random every time, since a disk or its host 
 """
 
 import argparse
+import ctypes
 import json
 import mmap
 import os
@@ -13,6 +14,8 @@ import random
 import threading
 import time
 from pathlib import Path
+
+LARGE_PAGE = 2 << 20
 
 
 def main():
@@ -31,8 +34,11 @@ def main():
     end = started + args.seconds
 
     def read(thread):
-        # Direct reads need aligned memory, which a mapping is.
-        buffer = mmap.mmap(-1, args.bytes)
+        # Direct reads need aligned memory; in small pages a read would be cut into small requests.
+        memory = mmap.mmap(-1, args.bytes + LARGE_PAGE)
+        memory.madvise(mmap.MADV_HUGEPAGE)
+        skip = -ctypes.addressof(ctypes.c_char.from_buffer(memory)) % LARGE_PAGE
+        buffer = memoryview(memory)[skip : skip + args.bytes]
         chosen = random.SystemRandom()
         while time.perf_counter() < end:
             counts[thread] += os.preadv(fd, [buffer], chosen.randrange(places) * args.bytes)

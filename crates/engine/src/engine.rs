@@ -5,6 +5,7 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use smallvec::SmallVec;
 use turbospark_experts::plan::MemoryPlan;
 use turbospark_experts::read::{IoChoice, Method};
 use turbospark_experts::{IoMode, LayerExperts, RouteSink, Stats};
@@ -64,6 +65,8 @@ struct Shared {
     chunk: usize,
     kv: KvKind,
     streaming: Option<Streaming>,
+    /// For passes that nobody stops.
+    never: CancelFlag,
     plan: Option<MemoryPlan>,
 }
 
@@ -190,6 +193,7 @@ impl Engine {
             kv: options.kv,
             streaming,
             plan,
+            never: CancelFlag::new(),
         };
         Ok(Engine { shared: Arc::new(shared) })
     }
@@ -293,7 +297,7 @@ impl Engine {
         parts: &mut [Part<'_>],
         sink: impl FnMut(usize, usize, &mut [f32]),
     ) -> Result<(), EngineError> {
-        self.forward_watched(parts, &CancelFlag::new(), &mut |_, _| {}, sink)
+        self.forward_watched(parts, &self.shared.never, &mut |_, _| {}, sink)
     }
 
     /// As [`Engine::forward`]; ends with [`EngineError::Cancelled`] soon after the flag is raised, and tells `layers_done` how many
@@ -314,7 +318,9 @@ impl Engine {
         for part in parts.iter() {
             self.check(part.sequence.len, part.tokens)?;
         }
-        let (mut rows, mut wanted, mut starts) = (Vec::new(), Vec::new(), Vec::new());
+        // A single row needs no memory of the system.
+        let mut rows: SmallVec<[Row; 8]> = SmallVec::new();
+        let (mut wanted, mut starts) = (SmallVec::<[usize; 8]>::new(), SmallVec::<[usize; 8]>::new());
         for (sequence, part) in parts.iter().enumerate() {
             let start = rows.len();
             starts.push(start);
@@ -330,7 +336,8 @@ impl Engine {
                 Wanted::All => wanted.extend(start..rows.len()),
             }
         }
-        let mut caches: Vec<&mut CpuCache> = parts.iter_mut().map(|p| &mut p.sequence.cache).collect();
+        let mut caches: SmallVec<[&mut CpuCache; 8]> =
+            parts.iter_mut().map(|p| &mut p.sequence.cache).collect();
         let mut forward = self.shared.forward.lock().unwrap_or_else(PoisonError::into_inner);
         let mut watch = Watch { cancelled: &|| cancel.is_cancelled(), layers_done };
         let mut to_part = |row: usize, logits: &mut [f32]| {
@@ -338,6 +345,7 @@ impl Engine {
             sink(part, row - starts[part], logits);
         };
         let result = forward.run(self.spec(), &rows, &mut caches, &wanted, &mut watch, &mut to_part);
+        drop(caches);
         for Part { sequence, tokens, .. } in parts {
             match result {
                 Ok(()) => sequence.len += tokens.len(),
@@ -401,10 +409,9 @@ pub(crate) fn context_of(spec: &ModelSpec, options: &EngineOptions) -> Result<us
 pub(crate) fn experts_of(spec: &ModelSpec) -> Vec<Option<LayerExperts>> {
     let layer = |feed_forward: &FeedForward| match feed_forward {
         FeedForward::Dense(_) => None,
-        FeedForward::Moe(moe) => Some(LayerExperts {
-            n_experts: moe.n_experts,
-            tensors: moe.tensors().iter().map(|t| t.index).collect(),
-        }),
+        FeedForward::Moe(moe) => {
+            Some(LayerExperts { n_experts: moe.n_experts, tensors: moe.tensors().map(|t| t.index).collect() })
+        }
     };
     spec.layers.iter().map(|l| layer(&l.feed_forward)).collect()
 }

@@ -2,10 +2,14 @@
 //!
 //! Invariant: every part of every expert lies within its tensor.
 
+use smallvec::SmallVec;
 use turbospark_format::Gguf;
 
 use crate::ExpertError;
 use crate::read::{Segment, Window};
+
+/// Where the parts of one expert lie.
+pub type Segments = SmallVec<[Segment; 3]>;
 
 /// The routed experts of one layer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,7 +49,7 @@ impl ExpertLayout {
     ///
     /// # Errors
     /// An expert that is not there.
-    pub fn segments(&self, gguf: &Gguf, layer: usize, expert: u32) -> Result<Vec<Segment>, ExpertError> {
+    pub fn segments(&self, gguf: &Gguf, layer: usize, expert: u32) -> Result<Segments, ExpertError> {
         let experts = self.layer(layer, expert)?;
         let segment = |&index: &usize| {
             let tensor = &gguf.tensors()[index];

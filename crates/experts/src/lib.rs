@@ -15,8 +15,10 @@ mod slots;
 mod streamed;
 pub mod trace;
 
+use smallvec::SmallVec;
+
 pub use error::ExpertError;
-pub use layout::{ExpertLayout, LayerExperts};
+pub use layout::{ExpertLayout, LayerExperts, Segments};
 pub use mapped::Mapped;
 pub use policy::{CacheCore, CacheShape, Counts, Policy, PolicyKind, UnknownPolicy, WINDOW};
 pub use read::{IoMode, ReadError};
@@ -79,14 +81,19 @@ impl Stats {
     }
 }
 
+/// One entry for each expert of a request; those of a single row need no memory of the system.
+pub(crate) type Few<T> = SmallVec<[T; 16]>;
+/// The parts of such experts.
+pub(crate) type Parts<'a> = SmallVec<[&'a [u8]; 48]>;
+
 /// Experts of a request that can be used now.
 pub struct Wave<'a> {
     /// Each one's index in the request, ascending.
-    indices: Vec<usize>,
+    indices: Few<usize>,
     /// Parts of one expert.
     per_expert: usize,
     /// `[experts, parts]`.
-    parts: Vec<&'a [u8]>,
+    parts: Parts<'a>,
 }
 
 impl<'a> Wave<'a> {

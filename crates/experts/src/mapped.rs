@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use turbospark_format::Gguf;
 
-use crate::{ExpertError, ExpertLayout, Residency, RouteBatch, Stats, Wave};
+use crate::{ExpertError, ExpertLayout, Few, Parts, Residency, RouteBatch, Stats, Wave};
 
 /// Experts where the file's mapping has them.
 pub struct Mapped {
     gguf: Arc<Gguf>,
     layout: ExpertLayout,
     /// What was asked for and not given yet.
-    asked: Option<(usize, Vec<u32>)>,
+    asked: Option<(usize, Few<u32>)>,
     requests: u64,
 }
 
@@ -29,7 +29,7 @@ impl Residency for Mapped {
             self.layout.layer(layer, expert)?;
         }
         self.requests += batch.experts.len() as u64;
-        self.asked = Some((layer, batch.experts.to_vec()));
+        self.asked = Some((layer, batch.experts.into()));
         Ok(())
     }
 
@@ -37,7 +37,7 @@ impl Residency for Mapped {
         let Some((layer, experts)) = self.asked.take().filter(|(_, e)| !e.is_empty()) else {
             return Ok(None);
         };
-        let mut wave = Wave { indices: (0..experts.len()).collect(), per_expert: 0, parts: Vec::new() };
+        let mut wave = Wave { indices: (0..experts.len()).collect(), per_expert: 0, parts: Parts::new() };
         for expert in experts {
             let found = self.layout.layer(layer, expert)?;
             wave.per_expert = found.tensors.len();

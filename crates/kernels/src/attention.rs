@@ -12,6 +12,7 @@ use crate::kv::{KvLayer, PAGE, PageData, Values};
 use crate::pool::SharedMut;
 use crate::scalar;
 use half::slice::{HalfBitsSliceExt, HalfFloatSliceExt};
+use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::ops::Range;
 
@@ -43,6 +44,7 @@ pub struct AttnRow<'a> {
 pub struct AttnScratch {
     parts: Vec<f32>,
     totals: Vec<f32>,
+    pieces: Vec<shared::Piece>,
 }
 
 impl AttnScratch {
@@ -155,6 +157,9 @@ impl Cpu {
     }
 }
 
+/// Runs of rows; those of a token in decoding need no memory of the system.
+type Blocks = SmallVec<[Range<usize>; 8]>;
+
 /// One call of [`Cpu::attend`].
 struct Call<'a> {
     cpu: &'a Cpu,
@@ -162,7 +167,7 @@ struct Call<'a> {
     q: &'a [f32],
     rows: &'a [AttnRow<'a>],
     /// Rows that are taken together.
-    blocks: Vec<Range<usize>>,
+    blocks: Blocks,
     n_kv: usize,
     /// Query heads that share a KV head.
     group: usize,
@@ -299,8 +304,8 @@ fn page_range(params: &AttnParams<'_>, rows: &[AttnRow<'_>]) -> Range<usize> {
 }
 
 /// Cuts `rows` into runs on the same cache, of at most `most`.
-fn same_cache_blocks(rows: &[AttnRow<'_>], most: usize) -> Vec<Range<usize>> {
-    let mut blocks: Vec<Range<usize>> = Vec::new();
+fn same_cache_blocks(rows: &[AttnRow<'_>], most: usize) -> Blocks {
+    let mut blocks = Blocks::new();
     for (i, row) in rows.iter().enumerate() {
         match blocks.last_mut() {
             Some(last) if last.len() < most && std::ptr::eq(rows[last.start].kv, row.kv) => {

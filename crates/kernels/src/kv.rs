@@ -10,6 +10,7 @@ use crate::cpu::Cpu;
 use crate::pool::SharedMut;
 use half::f16;
 use half::slice::{HalfBitsSliceExt, HalfFloatSliceExt};
+use smallvec::SmallVec;
 use std::collections::VecDeque;
 
 /// Positions in a page. Attention cuts a context at multiples of it.
@@ -304,7 +305,8 @@ impl Writing<'_> {
     fn run<T: Stored + Send>(&self, cpu: &Cpu, held: &mut Held<T>, base: usize) {
         let (first, end) = (self.start / PAGE, self.start + self.rows);
         held.grow(end.div_ceil(PAGE) - base, self.heads * self.head_len);
-        let pages: Vec<_> = held.pages.range_mut(first - base..).map(|p| SharedMut::new(p)).collect();
+        let pages: SmallVec<[_; 8]> =
+            held.pages.range_mut(first - base..).map(|p| SharedMut::new(p)).collect();
         let row_len = |x: &[f32]| x.len() / (self.rows * self.heads);
         let (k_len, v_len) = (row_len(self.k), row_len(self.v));
         // One task a (page, head): its part of the page is contiguous and nobody else's.

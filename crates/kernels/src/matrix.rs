@@ -9,6 +9,7 @@ use crate::cpu::{Cpu, Isa};
 use crate::pool::SharedMut;
 use crate::quantized::QuantRows;
 use crate::scalar;
+use smallvec::SmallVec;
 use std::ops::Range;
 use turbospark_format::BlockType;
 
@@ -56,6 +57,9 @@ pub struct MatJob<'a> {
     /// `[rows, n]`, overwritten.
     pub out: &'a mut [f32],
 }
+
+/// One entry for each product of a region. A single row's products, those of its experts among them, need no memory of the system.
+pub(crate) type PerJob<T> = SmallVec<[T; 32]>;
 
 /// Buffers that products reuse.
 #[derive(Default)]
@@ -167,7 +171,7 @@ impl Cpu {
             picked.iter().for_each(|&row| scratch.picked.extend_from_slice(&x[row as usize * k..][..k]));
             x = &scratch.picked;
         }
-        let inputs: Vec<Input<'_>> = jobs
+        let inputs: PerJob<Input<'_>> = jobs
             .iter()
             .map(|j| Input {
                 x: if j.w.is_float() { &x[j.rows.start * k..j.rows.end * k] } else { &[] },
@@ -176,8 +180,8 @@ impl Cpu {
                 m: j.rows.len(),
             })
             .collect();
-        let cuts: Vec<Cut<'_>> = self.cut(jobs.iter().map(|j| (j.w, j.rows.len()))).collect();
-        let outs: Vec<SharedMut<f32>> = jobs.iter_mut().map(|j| SharedMut::new(j.out)).collect();
+        let cuts: PerJob<Cut<'_>> = self.cut(jobs.iter().map(|j| (j.w, j.rows.len()))).collect();
+        let outs: PerJob<SharedMut<f32>> = jobs.iter_mut().map(|j| SharedMut::new(j.out)).collect();
         let tasks = cuts.last().map_or(0, |c| c.tasks.end);
         self.pool.run_shares(tasks, &|part, place| {
             let from = cuts.partition_point(|c| c.tasks.end <= part.start);
@@ -221,7 +225,7 @@ impl Cpu {
     /// Says which product of one row will probably follow the next one, so that idle threads may fetch the parts of its weights
     /// that they will read. Never changes a result.
     pub fn expect(&self, weights: &[Mat<'_>]) {
-        let cuts: Vec<Cut<'_>> = self.cut(weights.iter().map(|&w| (w, 1))).collect();
+        let cuts: PerJob<Cut<'_>> = self.cut(weights.iter().map(|&w| (w, 1))).collect();
         let tasks = cuts.last().map_or(0, |c| c.tasks.end);
         let parts = (0..self.threads()).map(|thread| {
             let first = tasks * thread / self.threads();

@@ -32,6 +32,12 @@ struct Report {
     /// The most memory that the process has held.
     #[serde(skip_serializing_if = "Option::is_none")]
     peak_bytes: Option<u64>,
+    /// What the process may take, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    budget_bytes: Option<u64>,
+    /// Experts that memory has room for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expert_slots: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     io: Option<Reads>,
     results: Vec<Measured>,
@@ -149,6 +155,8 @@ pub(crate) fn bench(args: &BenchArgs) -> Result<()> {
         kv: args.model.kv.name(),
         open_seconds,
         peak_bytes: memory::peak(),
+        budget_bytes: engine.plan().map(|plan| plan.budget),
+        expert_slots: engine.plan().map(|plan| plan.slots()).filter(|_| engine.io().is_some()),
         io: engine.io().map(|io| Reads {
             choice: io.text.clone(),
             trial_bytes_per_second: io.mb_per_s.map(|rate| rate * 1e6),

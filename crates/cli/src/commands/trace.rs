@@ -73,7 +73,7 @@ fn header(engine: &Engine) -> TraceHeader {
     for layer in &spec.layers {
         let mut traced = TraceLayer { n_experts: 0, expert_bytes: 0 };
         if let FeedForward::Moe(moe) = &layer.feed_forward {
-            let bytes: u64 = moe.tensors().iter().map(|t| tensors[t.index].bytes).sum();
+            let bytes: u64 = moe.tensors().map(|t| tensors[t.index].bytes).sum();
             traced.n_experts = moe.n_experts as u32;
             traced.expert_bytes = bytes / (moe.n_experts as u64).max(1);
             top_k = top_k.max(moe.top_k as u32);

@@ -3,7 +3,7 @@
 use turbospark_experts::{Phase, RouteBatch};
 use turbospark_model::{DenseFeedForward, FeedForward, Layer, Linear, Moe, SharedExpert, SideBranch};
 
-use super::{Batch, Forward};
+use super::{Batch, Forward, PerExpert};
 use crate::EngineError;
 use crate::device::Device;
 
@@ -156,8 +156,8 @@ fn network<D: Device>(
 }
 
 /// The distinct numbers of `chosen`, ascending, and how often each is there.
-fn distinct(chosen: &[u32]) -> (Vec<u32>, Vec<u32>) {
-    let mut sorted = chosen.to_vec();
+fn distinct(chosen: &[u32]) -> (PerExpert<u32>, PerExpert<u32>) {
+    let mut sorted = PerExpert::from_slice(chosen);
     sorted.sort_unstable();
     sorted.chunk_by(|a, b| a == b).map(|same| (same[0], same.len() as u32)).unzip()
 }

@@ -1,10 +1,11 @@
 //! A layer's mixer: from the normed stream to what is added to it.
 
+use smallvec::smallvec;
 use turbospark_model::{
-    Attention, DeltaGates, DeltaNet, KeyValues, LatentAttention, LatentQuery, Layer, Linear, Mixer,
+    Attention, DeltaGates, DeltaNet, KeyValues, LatentAttention, LatentQuery, Layer, Mixer,
 };
 
-use super::{Batch, Forward, Row, first_of_feed_forward};
+use super::{Batch, Forward, Row, Together, first_of_feed_forward};
 use crate::device::{Attend, Device};
 
 impl<D: Device> Forward<D> {
@@ -164,10 +165,10 @@ impl<D: Device> Forward<D> {
 }
 
 /// The projections of an attention layer's input.
-pub(super) fn projections(a: &Attention) -> Vec<&Linear> {
+pub(super) fn projections(a: &Attention) -> Together<'_> {
     match &a.kv {
-        KeyValues::Own { k, v: Some(v), .. } => vec![&a.q, k, v],
-        KeyValues::Own { k, v: None, .. } => vec![&a.q, k],
-        KeyValues::OfLayer(_) => vec![&a.q],
+        KeyValues::Own { k, v: Some(v), .. } => smallvec![&a.q, k, v],
+        KeyValues::Own { k, v: None, .. } => smallvec![&a.q, k],
+        KeyValues::OfLayer(_) => smallvec![&a.q],
     }
 }

@@ -7,6 +7,7 @@ mod account;
 mod feed_forward;
 mod mixer;
 
+use smallvec::{SmallVec, smallvec};
 use turbospark_experts::{Residency, RouteSink, Stats};
 use turbospark_kernels::Routes;
 use turbospark_model::{FeedForward, Layer, Linear, Mixer, ModelSpec, SideEmbedding};
@@ -30,6 +31,11 @@ pub struct Row {
 
 /// Rows of logits computed at a time: what a large vocabulary takes stays small.
 const HEAD_ROWS: usize = 16;
+
+/// Weights that are read together.
+type Together<'a> = SmallVec<[&'a Linear; 4]>;
+/// One entry for each expert of a layer; those of a single row need no memory of the system.
+pub(crate) type PerExpert<T> = SmallVec<[T; 32]>;
 
 /// What the caller of a pass sees and says while it runs.
 pub(crate) struct Watch<'a> {
@@ -151,7 +157,7 @@ impl<D: Device> Forward<D> {
                 return Ok(());
             }
             let next = spec.layers.get(index + 1);
-            let next = next.map_or(vec![&spec.head.projection], first_of_mixer);
+            let next = next.map_or_else(|| smallvec![&spec.head.projection], first_of_mixer);
             self.feed_forward(layer, index, &batch, &next)?;
             if let Some(side) = &layer.side {
                 self.side_branch(side, index);
@@ -168,7 +174,7 @@ impl<D: Device> Forward<D> {
     fn head(&mut self, spec: &ModelSpec, wanted: &[usize], sink: &mut dyn FnMut(usize, &mut [f32])) {
         let b = &mut self.buffers;
         for (group, start) in wanted.chunks(HEAD_ROWS).zip((0..).step_by(HEAD_ROWS)) {
-            let at: Vec<usize> = (start..start + group.len()).collect();
+            let at: SmallVec<[usize; HEAD_ROWS]> = (start..start + group.len()).collect();
             self.device.pick(&b.x, &at, &mut b.picked);
             self.device.norm(&spec.head.norm, &b.picked, &mut b.normed);
             self.device.linear(&b.normed, &mut [(&spec.head.projection, &mut b.logits)]);
@@ -228,18 +234,18 @@ fn needed_in_full(spec: &ModelSpec, from: usize, rows: usize) -> Option<(usize, 
 }
 
 /// The weights that a layer reads first.
-fn first_of_mixer(layer: &Layer) -> Vec<&Linear> {
+fn first_of_mixer(layer: &Layer) -> Together<'_> {
     match &layer.mixer {
         Mixer::Attention(a) => mixer::projections(a),
-        Mixer::Latent(a) => vec![&a.kv],
-        Mixer::Delta(d) => vec![&d.qkv, &d.z],
+        Mixer::Latent(a) => smallvec![&a.kv],
+        Mixer::Delta(d) => smallvec![&d.qkv, &d.z],
     }
 }
 
 /// The weights that a feed-forward reads first, as far as they are known before it runs.
-fn first_of_feed_forward(feed_forward: &FeedForward) -> Vec<&Linear> {
+fn first_of_feed_forward(feed_forward: &FeedForward) -> Together<'_> {
     match feed_forward {
-        FeedForward::Dense(d) => vec![&d.gate, &d.up],
-        FeedForward::Moe(m) => vec![&m.router.projection],
+        FeedForward::Dense(d) => smallvec![&d.gate, &d.up],
+        FeedForward::Moe(m) => smallvec![&m.router.projection],
     }
 }

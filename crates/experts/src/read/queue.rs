@@ -9,6 +9,8 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use smallvec::SmallVec;
+
 use super::{BLOCK, Files, ReadError, ReadPart, Wait, Window};
 use crate::slots::{Filling, Slots};
 
@@ -43,7 +45,19 @@ impl Piece {
 /// What was submitted under one id.
 struct Job {
     id: u64,
-    slots: Vec<Filling>,
+    slots: SmallVec<[Filling; 1]>,
+}
+
+impl Job {
+    /// This job in the memory of `spare`, if nobody else has that.
+    fn placed(self, spare: Option<Arc<Job>>) -> Arc<Job> {
+        let Some(mut spare) = spare else { return Arc::new(self) };
+        match Arc::get_mut(&mut spare) {
+            Some(place) => *place = self,
+            None => return Arc::new(self),
+        }
+        spare
+    }
 }
 
 /// A job that was not reported yet.
@@ -66,6 +80,8 @@ struct State {
     started: Vec<Started>,
     open: HashMap<u64, Open>,
     done: Vec<(u64, Result<(), ReadError>)>,
+    /// Reported jobs, whose memory serves others.
+    spare: Vec<Arc<Job>>,
     bytes_read: u64,
     /// For how long no piece has ended, as far as somebody looked.
     silence: Duration,
@@ -147,15 +163,15 @@ impl Queue {
     }
 
     /// Takes the slots and, for parts that can be read, cuts their windows into pieces of about one size each.
-    fn cut(&self, id: u64, parts: &[ReadPart], readable: bool) -> Vec<Piece> {
-        let mut slots: Vec<Filling> = Vec::new();
+    fn cut(&self, id: u64, parts: &[ReadPart], readable: bool) -> SmallVec<[Piece; 12]> {
+        let mut slots: SmallVec<[Filling; 1]> = SmallVec::new();
         for part in parts {
             if !slots.iter().any(|filling| filling.slot() == part.slot) {
                 slots.push(self.slots.fill(part.slot));
             }
         }
-        let job = Arc::new(Job { id, slots });
-        let mut pieces = Vec::new();
+        let job = Job { id, slots }.placed(self.state().spare.pop());
+        let mut pieces = SmallVec::new();
         for part in parts.iter().filter(|_| readable) {
             let window = Window::of(part.offset, part.len);
             assert!(part.len > 0 && part.at.is_multiple_of(BLOCK), "{part:?} does not begin at a block");
@@ -230,15 +246,21 @@ impl Queue {
         state.heard();
         let id = piece.job.id;
         // Whoever sees the report must find the slots settled, so the last holders of a failed job go first.
-        let result = reported.map(|open| match open.failed {
-            None => {
-                open.job.slots.iter().for_each(Filling::ready);
-                Ok(())
-            }
-            Some(error) => Err(error),
-        });
+        if let Some(open) = &reported
+            && open.failed.is_none()
+        {
+            open.job.slots.iter().for_each(Filling::ready);
+        }
         drop(piece);
-        state.done.extend(result.map(|result| (id, result)));
+        if let Some(Open { mut job, failed, .. }) = reported {
+            if let Some(settled) = Arc::get_mut(&mut job) {
+                settled.slots.clear();
+                state.spare.push(job);
+            } else {
+                drop(job);
+            }
+            state.done.push((id, failed.map_or(Ok(()), Err)));
+        }
         drop(state);
         self.news.notify_all();
     }

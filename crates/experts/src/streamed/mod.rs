@@ -15,11 +15,12 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use smallvec::{SmallVec, smallvec};
 use turbospark_format::Gguf;
 
 use crate::read::{Finished, ReadPart, Reader, Wait, Window};
 use crate::slots::{Leased, SlotState, Slots};
-use crate::{CacheCore, ExpertError, ExpertLayout, Key, Residency, RouteBatch, Stats, Wave};
+use crate::{CacheCore, ExpertError, ExpertLayout, Few, Key, Parts, Residency, RouteBatch, Stats, Wave};
 
 /// How often a wait for reads looks whether to go on.
 const LOOK: Duration = Duration::from_millis(20);
@@ -47,6 +48,8 @@ pub struct Streamed {
     pending: HashMap<u64, (Key, usize)>,
     next_id: u64,
     asked: Option<Asked>,
+    /// Experts of the request that had no slot, in the order in which they get one.
+    missing: Vec<u32>,
     wave: Vec<Leased>,
     finished: Finished,
 }
@@ -54,10 +57,10 @@ pub struct Streamed {
 /// A request that has not been given in full.
 struct Asked {
     layer: u32,
-    experts: Vec<u32>,
-    given: Vec<bool>,
-    /// Experts that have no slot yet, in the order in which they get one.
-    missing: VecDeque<u32>,
+    experts: Few<u32>,
+    given: Few<bool>,
+    /// How many of the missing ones have got a slot.
+    placed: usize,
 }
 
 impl Streamed {
@@ -91,6 +94,7 @@ impl Streamed {
             pending: HashMap::new(),
             next_id: 0,
             asked: None,
+            missing: Vec::new(),
             wave: Vec::new(),
             finished: Vec::new(),
         }
@@ -99,10 +103,10 @@ impl Streamed {
     /// Places misses as far as slots allow and sends their reads; then those ahead, as far as there are spare slots.
     fn pump(&mut self) -> Result<(), ExpertError> {
         while let Some(asked) = &mut self.asked
-            && let Some(&expert) = asked.missing.front()
+            && let Some(&expert) = self.missing.get(asked.placed)
         {
             let (slots, core, place) = (&self.slots, &mut self.core, &self.place);
-            let waits: Vec<usize> = asked
+            let waits: Few<usize> = asked
                 .experts
                 .iter()
                 .zip(&asked.given)
@@ -121,7 +125,7 @@ impl Streamed {
             };
             let key = Key { layer: asked.layer, expert };
             let Some(slot) = core.place(key, &live) else { break };
-            asked.missing.pop_front();
+            asked.placed += 1;
             match self.ahead.remove(&key) {
                 Some(read) => self.spare.push(std::mem::replace(&mut self.place[slot], read)),
                 None => self.unsent.push_back((key, self.place[slot])),
@@ -135,7 +139,7 @@ impl Streamed {
                 self.send(key, slot)?;
             }
         }
-        if self.asked.as_ref().is_some_and(|a| !a.missing.is_empty()) {
+        if self.asked.as_ref().is_some_and(|a| a.placed < self.missing.len()) {
             return Ok(());
         }
         while let Some(&key) = self.hinted.front() {
@@ -157,7 +161,7 @@ impl Streamed {
     }
 
     fn send(&mut self, key: Key, slot: usize) -> Result<(), ExpertError> {
-        let mut parts = Vec::with_capacity(3);
+        let mut parts: SmallVec<[ReadPart; 3]> = SmallVec::new();
         let mut at = 0;
         for segment in self.layout.segments(&self.gguf, key.layer as usize, key.expert)? {
             parts.push(ReadPart { file: segment.file, offset: segment.offset, len: segment.len, slot, at });
@@ -223,9 +227,9 @@ impl Streamed {
     }
 
     /// Lends the experts of the request that are there and were not given yet; their indices in the request.
-    fn lend(&mut self) -> Vec<usize> {
-        let Some(asked) = &mut self.asked else { return Vec::new() };
-        let mut indices = Vec::new();
+    fn lend(&mut self) -> Few<usize> {
+        let Some(asked) = &mut self.asked else { return Few::new() };
+        let mut indices = Few::new();
         for (i, &expert) in asked.experts.iter().enumerate().filter(|(i, _)| !asked.given[*i]) {
             let Some(slot) = self.core.slot_of(Key { layer: asked.layer, expert }) else { continue };
             let slot = self.place[slot];
@@ -240,8 +244,8 @@ impl Streamed {
     }
 
     /// The bytes of the lent experts, part by part.
-    fn parts(&self, layer: u32, experts: &[u32]) -> Result<(usize, Vec<&[u8]>), ExpertError> {
-        let (mut per_expert, mut parts) = (0, Vec::new());
+    fn parts(&self, layer: u32, experts: &[u32]) -> Result<(usize, Parts<'_>), ExpertError> {
+        let (mut per_expert, mut parts) = (0, Parts::new());
         for (lent, &expert) in self.wave.iter().zip(experts) {
             let segments = self.layout.segments(&self.gguf, layer as usize, expert)?;
             per_expert = segments.len();
@@ -259,10 +263,9 @@ impl Streamed {
 impl Residency for Streamed {
     fn request(&mut self, batch: &RouteBatch<'_>) -> Result<(), ExpertError> {
         self.wave.clear();
-        let mut missing = Vec::new();
         self.asked = None;
         self.collect(Wait::No)?;
-        self.core.request(batch, &mut missing)?;
+        self.core.request(batch, &mut self.missing)?;
         // What was read ahead for this layer and is not wanted makes room.
         self.hinted.retain(|k| k.layer != batch.layer);
         let spare = &mut self.spare;
@@ -275,9 +278,9 @@ impl Residency for Streamed {
         });
         self.asked = Some(Asked {
             layer: batch.layer,
-            experts: batch.experts.to_vec(),
-            given: vec![false; batch.experts.len()],
-            missing: missing.into(),
+            experts: batch.experts.into(),
+            given: smallvec![false; batch.experts.len()],
+            placed: 0,
         });
         self.pump()
     }
@@ -306,7 +309,7 @@ impl Residency for Streamed {
             wait = Wait::Until(Instant::now() + LOOK);
         };
         let Some(asked) = &self.asked else { return Ok(None) };
-        let experts: Vec<u32> = indices.iter().map(|&i| asked.experts[i]).collect();
+        let experts: Few<u32> = indices.iter().map(|&i| asked.experts[i]).collect();
         let (per_expert, parts) = self.parts(asked.layer, &experts)?;
         Ok(Some(Wave { indices, per_expert, parts }))
     }

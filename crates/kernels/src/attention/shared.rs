@@ -6,10 +6,11 @@
 use super::{AttnScratch, BUFFERS, Call, page_range};
 use crate::kv::PAGE;
 use crate::pool::SharedMut;
+use smallvec::SmallVec;
 use std::ops::Range;
 
 /// A page for the queries of a block under one KV head; its parts go to `at`.
-struct Piece {
+pub(super) struct Piece {
     block: usize,
     head: usize,
     page: usize,
@@ -24,7 +25,8 @@ const MERGED: usize = 8;
 impl Call<'_> {
     pub(super) fn pages_in_parallel(&self, scratch: &mut AttnScratch) {
         scratch.totals.resize(self.rows.len() * self.params.n_heads * self.part_len, 0.0);
-        let (mut pieces, mut len) = (Vec::new(), 0);
+        let (mut pieces, mut len) = (std::mem::take(&mut scratch.pieces), 0);
+        pieces.clear();
         for (b, block) in self.blocks.iter().enumerate() {
             let size = block.len() * self.group * self.part_len;
             for head in 0..self.n_kv {
@@ -40,6 +42,7 @@ impl Call<'_> {
             }
         }
         self.round(&pieces, len, scratch);
+        scratch.pieces = pieces;
     }
 
     /// Computes the parts of `pieces`, `len` floats, and adds them to the totals.
@@ -61,7 +64,7 @@ impl Call<'_> {
             });
         });
         let (parts, totals) = (&scratch.parts[..len], SharedMut::new(&mut scratch.totals));
-        let mut tasks: Vec<(&[Piece], Range<usize>)> = Vec::new();
+        let mut tasks: SmallVec<[(&[Piece], Range<usize>); 64]> = SmallVec::new();
         for run in pieces.chunk_by(|a, b| (a.block, a.head) == (b.block, b.head)) {
             let queries = self.blocks[run[0].block].len() * self.group;
             tasks.extend((0..queries).step_by(MERGED).map(|from| (run, from..(from + MERGED).min(queries))));

@@ -71,10 +71,9 @@ pub struct Moe {
 
 impl Moe {
     /// The tensors that hold the experts' matrices: three, or two where gate and up are fused.
-    pub fn tensors(&self) -> Vec<TensorRef> {
-        let mut tensors = vec![self.gate.weight, self.up.weight, self.down.weight];
-        tensors.dedup_by_key(|t| t.index);
-        tensors
+    pub fn tensors(&self) -> impl Iterator<Item = TensorRef> + use<> {
+        let fused = self.gate.weight.index == self.up.weight.index;
+        [self.gate.weight, self.up.weight, self.down.weight].into_iter().skip(usize::from(fused))
     }
 }
 

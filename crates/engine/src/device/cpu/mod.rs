@@ -13,6 +13,7 @@ pub use cache::CpuCache;
 
 use std::sync::Arc;
 
+use smallvec::SmallVec;
 use turbospark_experts::Wave;
 use turbospark_format::Gguf;
 use turbospark_kernels::{
@@ -37,6 +38,9 @@ pub(crate) use weights::vector_bytes;
 const KEY_EPS: f32 = 1e-6;
 /// Added to the sum that chosen scores are divided by, so that scores that all underflow give no NaN.
 const NORM_FLOOR: f32 = 1e-20;
+
+/// One entry for each head of a row.
+type PerHead<T> = SmallVec<[T; 128]>;
 
 /// Computes on the processor's cores, eagerly.
 pub struct CpuDevice {
@@ -144,7 +148,7 @@ impl Device for CpuDevice {
         let jobs = outputs.iter_mut().filter_map(|(linear, out)| {
             Some(MatJob { w: self.weights.matrix(linear)?, rows: 0..rows, out: &mut out.data })
         });
-        self.cpu.matmul(&mut self.products, &x.data, &mut jobs.collect::<Vec<_>>());
+        self.cpu.matmul(&mut self.products, &x.data, &mut jobs.collect::<SmallVec<[_; 4]>>());
         for (linear, out) in outputs {
             if let Some(bias) = linear.bias {
                 self.cpu.add_bias(&mut out.data, self.weights.vector(bias));
@@ -157,12 +161,12 @@ impl Device for CpuDevice {
         out.shape(m, n * stack.rows);
         resize(&mut self.heads, m * n * stack.rows);
         // Head by head, so that each matrix meets all rows at once.
-        let picked: Vec<u32> = (0..n).flat_map(|h| (0..m).map(move |r| (r * n + h) as u32)).collect();
+        let picked: PerHead<u32> = (0..n).flat_map(|h| (0..m).map(move |r| (r * n + h) as u32)).collect();
         let outs = self.heads.chunks_exact_mut((m * stack.rows).max(1));
         let jobs = outs.enumerate().filter_map(|(h, out)| {
             Some(MatJob { w: self.weights.stacked(stack, h)?, rows: h * m..(h + 1) * m, out })
         });
-        self.cpu.matmul_picked(&mut self.products, &x.data, &picked, &mut jobs.collect::<Vec<_>>());
+        self.cpu.matmul_picked(&mut self.products, &x.data, &picked, &mut jobs.collect::<PerHead<_>>());
         for (row, out) in out.data.chunks_exact_mut(n * stack.rows).enumerate() {
             for (h, out) in out.chunks_exact_mut(stack.rows).enumerate() {
                 out.copy_from_slice(&self.heads[(h * m + row) * stack.rows..][..stack.rows]);
@@ -171,7 +175,7 @@ impl Device for CpuDevice {
     }
 
     fn expect(&mut self, weights: &[&Linear]) {
-        let mats: Vec<Mat<'_>> = weights.iter().filter_map(|l| self.weights.matrix(l)).collect();
+        let mats: SmallVec<[Mat<'_>; 4]> = weights.iter().filter_map(|l| self.weights.matrix(l)).collect();
         self.cpu.expect(&mats);
     }
 
@@ -243,7 +247,7 @@ impl Device for CpuDevice {
         q: &CpuBuffer,
         out: &mut CpuBuffer,
     ) {
-        let seen: Vec<AttnRow<'_>> = rows
+        let seen: SmallVec<[AttnRow<'_>; 8]> = rows
             .iter()
             .map(|r| AttnRow { kv: caches[r.sequence].keys(attend.layer), position: r.position })
             .collect();

@@ -5,11 +5,13 @@
 
 use std::ops::Range;
 
+use smallvec::SmallVec;
 use turbospark_experts::Wave;
 use turbospark_kernels::{Cpu, MatJob, MatScratch, Routes};
 use turbospark_model::{Moe, Stack};
 
 use super::{CpuBuffer, Weights, glu, resize};
+use crate::forward::PerExpert;
 
 /// Slots whose inner activations are held at a time: what a long prompt takes stays small.
 const SLOTS: usize = 2048;
@@ -29,6 +31,9 @@ pub(super) struct MoeState {
     /// `[slots, hidden]`.
     down: Vec<f32>,
 }
+
+/// Products of a stage; those of a single row need no memory of the system.
+type Jobs<'a> = SmallVec<[MatJob<'a>; 32]>;
 
 /// What computes: threads, weights and the buffers of matrix products.
 pub(super) struct Parts<'a> {
@@ -74,7 +79,7 @@ impl MoeState {
         self.starts.resize(experts.len() + 1, 0);
         routes.experts.iter().for_each(|&e| self.starts[index(e) + 1] += 1);
         (1..self.starts.len()).for_each(|i| self.starts[i] += self.starts[i - 1]);
-        let mut next = self.starts.clone();
+        let mut next: PerExpert<usize> = self.starts.as_slice().into();
         resize(&mut self.rows, n);
         resize(&mut self.slots, n);
         for (i, &expert) in routes.experts.iter().enumerate() {
@@ -100,16 +105,17 @@ impl MoeState {
             expert,
             slots: self.starts[expert]..self.starts[expert + 1],
         });
-        let mut members: Vec<Member> = members.collect();
-        while !members.is_empty() {
+        let members: PerExpert<Member> = members.collect();
+        let mut left = members.as_slice();
+        while !left.is_empty() {
             let mut slots = 0;
-            let fits = members.iter().take_while(|m| {
+            let fits = left.iter().take_while(|m| {
                 slots += m.slots.len();
                 slots <= SLOTS
             });
-            let rest = members.split_off(fits.count().max(1));
-            self.group(parts, moe, x, experts, wave, &members);
-            members = rest;
+            let (now, later) = left.split_at(fits.count().max(1));
+            self.group(parts, moe, x, experts, wave, now);
+            left = later;
         }
     }
 
@@ -128,8 +134,9 @@ impl MoeState {
         resize(&mut self.up, n * moe.width);
         // A single row meets all its experts; of many, each expert has its own.
         let one = x.rows() == 1;
-        let mut jobs = group.jobs(&moe.gate, one, apart(&mut self.gate, moe.width, members));
-        jobs.append(&mut group.jobs(&moe.up, one, apart(&mut self.up, moe.width, members)));
+        let mut jobs = Jobs::new();
+        group.jobs(&moe.gate, one, apart(&mut self.gate, moe.width, members), &mut jobs);
+        group.jobs(&moe.up, one, apart(&mut self.up, moe.width, members), &mut jobs);
         if one {
             cpu.matmul(products, &x.data, &mut jobs);
         } else {
@@ -141,11 +148,10 @@ impl MoeState {
         group.add_biases(cpu, &moe.up, apart(&mut self.up, moe.width, members));
         glu(cpu, moe.activation, &mut self.gate, &self.up);
         let hidden = moe.down.rows;
-        cpu.matmul(
-            products,
-            &self.gate,
-            &mut group.jobs(&moe.down, false, placed(&mut self.down, hidden, members)),
-        );
+        let mut jobs = Jobs::new();
+        group.jobs(&moe.down, false, placed(&mut self.down, hidden, members), &mut jobs);
+        cpu.matmul(products, &self.gate, &mut jobs);
+        drop(jobs);
         group.add_biases(cpu, &moe.down, placed(&mut self.down, hidden, members));
     }
 
@@ -157,28 +163,26 @@ impl MoeState {
 }
 
 /// Experts of a wave that are computed together.
-struct Group<'a> {
+struct Group<'a, 'w> {
     weights: &'a Weights,
     moe: &'a Moe,
     experts: &'a [u32],
-    wave: &'a Wave<'a>,
+    wave: &'a Wave<'w>,
     members: &'a [Member],
 }
 
-impl<'a> Group<'a> {
+impl<'w> Group<'_, 'w> {
     /// One product for each expert: `stack`'s matrix of it with its slots of the input, or with the only row.
     fn jobs<'b>(
         &self,
         stack: &Stack,
         one_row: bool,
         outs: impl Iterator<Item = &'b mut [f32]>,
-    ) -> Vec<MatJob<'b>>
-    where
-        'a: 'b,
+        jobs: &mut Jobs<'b>,
+    ) where
+        'w: 'b,
     {
-        let tensors = self.moe.tensors();
-        let part = tensors.iter().position(|t| t.index == stack.weight.index).unwrap_or_default();
-        let mut jobs = Vec::with_capacity(2 * self.members.len());
+        let part = self.moe.tensors().position(|t| t.index == stack.weight.index).unwrap_or_default();
         let mut start = 0;
         for (member, out) in self.members.iter().zip(outs) {
             let rows = start..start + member.slots.len();
@@ -187,7 +191,6 @@ impl<'a> Group<'a> {
             let Some(w) = self.weights.of_stack(stack, self.wave.part(member.at, part)) else { continue };
             jobs.push(MatJob { w, rows: if one_row { 0..1 } else { rows }, out });
         }
-        jobs
     }
 
     fn add_biases<'b>(&self, cpu: &Cpu, stack: &Stack, outs: impl Iterator<Item = &'b mut [f32]>) {
@@ -203,20 +206,16 @@ impl<'a> Group<'a> {
 /// Each member's slots of a buffer that has only theirs, one after the other.
 fn apart<'b>(x: &'b mut [f32], width: usize, members: &[Member]) -> impl Iterator<Item = &'b mut [f32]> {
     let mut rest = x;
-    members
-        .iter()
-        .map(|m| rest.split_off_mut(..m.slots.len() * width).unwrap_or_default())
-        .collect::<Vec<_>>()
-        .into_iter()
+    members.iter().map(move |m| rest.split_off_mut(..m.slots.len() * width).unwrap_or_default())
 }
 
 /// Each member's slots of a buffer that has all slots. Members ascend.
 fn placed<'b>(x: &'b mut [f32], width: usize, members: &[Member]) -> impl Iterator<Item = &'b mut [f32]> {
     let (mut rest, mut start) = (x, 0);
-    let take = |m: &Member| {
+    let take = move |m: &Member| {
         let _ = rest.split_off_mut(..(m.slots.start - start) * width);
         start = m.slots.end;
         rest.split_off_mut(..m.slots.len() * width).unwrap_or_default()
     };
-    members.iter().map(take).collect::<Vec<_>>().into_iter()
+    members.iter().map(take)
 }
