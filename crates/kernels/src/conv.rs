@@ -7,11 +7,17 @@ use crate::cpu::{Cpu, Isa};
 use crate::delta::{DeltaShape, DeltaState};
 use crate::pool::SharedMut;
 use crate::scalar;
+use std::cell::Cell;
 
 /// Channels that a step of the convolution takes together.
 const CONV_BLOCK: usize = 512;
 /// Elements of a convolution below which it stays on the calling thread.
 const SERIAL: usize = 4096;
+
+thread_local! {
+    /// Taps and inputs of a step, kept from call to call.
+    static BUFFER: Cell<Vec<f32>> = const { Cell::new(Vec::new()) };
+}
 
 impl Cpu {
     /// A causal convolution of every channel over positions, then SiLU, in place: `x[t, c]` becomes
@@ -30,7 +36,8 @@ impl Cpu {
         let isa = self.isa;
         let least = CONV_BLOCK * (SERIAL / CONV_BLOCK).div_ceil(rows.max(1));
         self.split(channels, least, &|part| {
-            let mut buffer = vec![0.0_f32; 2 * width * CONV_BLOCK];
+            let mut buffer = BUFFER.take();
+            buffer.resize(2 * width * CONV_BLOCK, 0.0);
             for start in part.clone().step_by(CONV_BLOCK) {
                 let n = CONV_BLOCK.min(part.end - start);
                 let (taps, ring) = buffer[..2 * width * n].split_at_mut(width * n);
@@ -58,6 +65,7 @@ impl Cpu {
                     unsafe { tail.slice(at * channels + start, n) }.copy_from_slice(inputs);
                 }
             }
+            BUFFER.set(buffer);
         });
     }
 }
