@@ -90,6 +90,7 @@ mod tests {
         assert_eq!(wave.indices(), [0, 1]);
         assert_eq!((wave.part(0, 0)[0], wave.part(1, 0)[0], wave.part(1, 1)[0]), (0, 64, 164));
         assert_eq!(wave.part(0, 1).len(), 32);
+        drop(wave);
         assert!(mapped.next(&|| false).unwrap().is_none());
         assert_eq!(mapped.stats(), Stats { requests: 2, hits: 2, bytes_read: 0 });
     }

@@ -156,7 +156,10 @@ pub(crate) fn bench(args: &BenchArgs) -> Result<()> {
         open_seconds,
         peak_bytes: memory::peak(),
         budget_bytes: engine.plan().map(|plan| plan.budget),
-        expert_slots: engine.plan().map(|plan| plan.slots()).filter(|_| engine.io().is_some()),
+        expert_slots: engine
+            .plan()
+            .map(turbospark_experts::plan::MemoryPlan::slots)
+            .filter(|_| engine.io().is_some()),
         io: engine.io().map(|io| Reads {
             choice: io.text.clone(),
             trial_bytes_per_second: io.mb_per_s.map(|rate| rate * 1e6),
