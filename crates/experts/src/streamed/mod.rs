@@ -197,7 +197,9 @@ impl Streamed {
     /// Reads experts ahead, as far as there are spare slots.
     fn expect(&mut self, layer: usize, experts: &[u32], guessed: bool) {
         let keys = experts.iter().map(|&expert| Key { layer: layer as u32, expert });
-        self.hinted = keys.filter(|&key| self.layout.layer(layer, key.expert).is_ok()).collect();
+        let layout = &self.layout;
+        self.hinted.clear();
+        self.hinted.extend(keys.filter(|&key| layout.layer(layer, key.expert).is_ok()));
         self.guessed = guessed;
         // A read that can't be started ahead is reported when it is asked for.
         let _ = self.pump();
