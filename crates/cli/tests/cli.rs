@@ -2,6 +2,9 @@
 
 #[path = "cli/bad_input.rs"]
 mod bad_input;
+#[cfg(target_os = "linux")]
+#[path = "cli/budget.rs"]
+mod budget;
 #[path = "cli/chat.rs"]
 mod chat;
 #[path = "cli/evaluate.rs"]

@@ -40,7 +40,7 @@ pub(crate) struct Ran {
 }
 
 impl Ran {
-    fn of(output: Output) -> Ran {
+    pub(crate) fn of(output: Output) -> Ran {
         Ran {
             status: output.status.code().expect("ended by a signal"),
             out: String::from_utf8(output.stdout).expect("standard output is UTF-8"),
