@@ -34,8 +34,8 @@ def main():
     end = started + args.seconds
 
     def read(thread):
-        # Direct reads need aligned memory; in small pages a read would be cut into small requests.
-        memory = mmap.mmap(-1, args.bytes + LARGE_PAGE)
+        # Direct reads need aligned memory; in small pages, which shared memory has, a read would be cut into small requests.
+        memory = mmap.mmap(-1, args.bytes + LARGE_PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         memory.madvise(mmap.MADV_HUGEPAGE)
         skip = -ctypes.addressof(ctypes.c_char.from_buffer(memory)) % LARGE_PAGE
         buffer = memoryview(memory)[skip : skip + args.bytes]
