@@ -72,15 +72,14 @@ pub(crate) fn residency(
     let Some(slots) = options.expert_slots.or(planned).filter(|_| slot > 0) else {
         return Ok((Box::new(Mapped::new(gguf.clone(), layout)), None));
     };
-    let ahead = (slots / AHEAD_SHARE).min((READ_AHEAD / slot as u64) as usize);
-    let cached = (slots - ahead).max(1);
-    let pool = Slots::new(cached + ahead.max(1), slot)?;
+    // Reading ahead takes its slots from those that were planned.
+    let ahead = (slots / AHEAD_SHARE).min((READ_AHEAD / slot as u64) as usize).max(1);
+    let cached = slots.saturating_sub(ahead).max(1);
+    let pool = Slots::new(cached + ahead, slot)?;
     let files = Files::open(gguf.paths(), options.io)?;
     let mut segments = Vec::new();
-    for (i, layer) in layout.layers().iter().enumerate() {
-        for e in 0..layer.as_ref().map_or(0, |l| l.n_experts) {
-            segments.extend(layout.segments(gguf, i, e as u32)?);
-        }
+    for (layer, expert) in layout.experts() {
+        segments.extend(layout.segments(gguf, layer, expert)?);
     }
     let (reader, choice) = match options.reads {
         Some(method) => choose_among(&[method], &files, &pool, &segments)?,

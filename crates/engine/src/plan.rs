@@ -4,6 +4,7 @@
 //! plan says takes no more than the plan's total.
 
 use turbospark_experts::plan::{Batch, ExpertNeeds, Needs, RESIDENT_ROWS};
+use turbospark_experts::read::Window;
 use turbospark_experts::{ExpertLayout, LayerExperts};
 use turbospark_format::{Array, Gguf, Metadata, Value};
 use turbospark_kernels::{KvKind, default_threads};
@@ -29,8 +30,6 @@ const BLOCK_SLACK: u64 = 4 * KIB;
 const FAULT_AROUND: u64 = 64 * KIB;
 /// Reads that are on their way: their descriptions, and one expert's parts on the side.
 const READ_BUFFERS: u64 = MIB;
-/// Direct reads move whole blocks of so many bytes.
-const BLOCK: u64 = 4096;
 
 /// What `spec`, which was read from `gguf`, needs when it is opened with `options` and feeds one sequence of that context.
 ///
@@ -102,7 +101,7 @@ fn expert_needs(gguf: &Gguf, experts: &LayerExperts, top_k: usize) -> ExpertNeed
     // The blocks around each part, of whichever expert lies worst.
     let read = |expert: u64| -> u64 {
         sizes()
-            .map(|(tensor, size)| ((tensor.offset + expert * size) % BLOCK + size).next_multiple_of(BLOCK))
+            .map(|(tensor, size)| Window::of(tensor.offset + expert * size, size as usize).len as u64)
             .sum()
     };
     ExpertNeeds {
@@ -219,6 +218,7 @@ mod tests {
     use crate::{Engine, Wanted};
     use std::path::PathBuf;
     use turbospark_experts::plan::plan;
+    use turbospark_experts::read::BLOCK;
 
     fn fixtures() -> Vec<PathBuf> {
         let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../testdata/oracle");
@@ -279,7 +279,7 @@ mod tests {
             assert_eq!(needs.resident_bytes() + needs.expert_bytes() + unused, all, "{}", file.display());
             assert!(needs.dense_layers.iter().sum::<u64>() <= needs.resident_bytes());
             for (layer, i) in needs.layers.iter().zip(0..) {
-                let (least, most) = (layer.bytes, layer.bytes + 3 * 2 * BLOCK);
+                let (least, most) = (layer.bytes, layer.bytes + 3 * 2 * BLOCK as u64);
                 assert!(
                     layer.read > least && layer.read < most && needs.slot >= layer.read,
                     "{}, {i}",

@@ -59,11 +59,15 @@ impl ExpertLayout {
         Ok(experts.tensors.iter().map(segment).collect())
     }
 
+    /// Every expert, as its layer and its index there.
+    pub fn experts(&self) -> impl Iterator<Item = (usize, u32)> + '_ {
+        let layers = self.layers.iter().enumerate().filter_map(|(i, l)| Some((i, l.as_ref()?)));
+        layers.flat_map(|(i, l)| (0..l.n_experts as u32).map(move |e| (i, e)))
+    }
+
     /// Bytes that the largest expert takes in a slot, with what is read around its parts.
     pub fn slot_bytes(&self, gguf: &Gguf) -> usize {
-        let layers = self.layers.iter().enumerate().filter_map(|(i, l)| Some((i, l.as_ref()?)));
-        let experts = layers.flat_map(|(i, l)| (0..l.n_experts as u32).map(move |e| (i, e)));
-        let bytes = experts.filter_map(|(layer, expert)| {
+        let bytes = self.experts().filter_map(|(layer, expert)| {
             let segments = self.segments(gguf, layer, expert).ok()?;
             Some(segments.iter().map(|s| Window::of(s.offset, s.len).len).sum())
         });

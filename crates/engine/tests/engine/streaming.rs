@@ -139,3 +139,11 @@ fn a_replay_of_the_routing_counts_exactly_the_engines_hits() {
         }
     }
 }
+
+#[test]
+fn reading_ahead_takes_its_slots_from_those_allowed() {
+    for slots in [2, 5, 7, 8, 40] {
+        let cached = open("gpt_oss-b-f32.gguf", options(Some(slots))).cached_experts().unwrap();
+        assert!(cached >= 1 && cached < slots, "{cached} of {slots}");
+    }
+}
