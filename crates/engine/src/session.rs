@@ -131,7 +131,8 @@ impl State {
         // token, which is fed again in any case.
         let end = tokens.len() - usize::from(self.sequence.is_recurrent());
         if kept < end {
-            self.feed(engine, &tokens[kept..end], cancel, progress)?;
+            let wanted = if end == tokens.len() { Wanted::Last } else { Wanted::Nothing };
+            self.feed_wanted(engine, &tokens[kept..end], wanted, cancel, progress)?;
         }
         self.sequence.save();
         if end < tokens.len() {
@@ -147,6 +148,18 @@ impl State {
         cancel: &CancelFlag,
         progress: &PromptProgress,
     ) -> Result<(), EngineError> {
+        self.feed_wanted(engine, tokens, Wanted::Last, cancel, progress)
+    }
+
+    /// `end` says whether the last token's logits are wanted; no other's are.
+    fn feed_wanted(
+        &mut self,
+        engine: &Engine,
+        tokens: &[u32],
+        end: Wanted,
+        cancel: &CancelFlag,
+        progress: &PromptProgress,
+    ) -> Result<(), EngineError> {
         engine.check(self.tokens.len(), tokens)?;
         let mut fed = 0;
         for chunk in tokens.chunks(engine.prefill_chunk()) {
@@ -154,7 +167,7 @@ impl State {
                 return Err(EngineError::Cancelled { fed, tokens: tokens.len() });
             }
             let last = fed + chunk.len() == tokens.len();
-            let wanted = if last { Wanted::Last } else { Wanted::Nothing };
+            let wanted = if last { end } else { Wanted::Nothing };
             let part = Part { sequence: &mut self.sequence, tokens: chunk, wanted };
             let n_layers = engine.spec().layers.len();
             // A long chunk through all layers takes long: its share of layers counts as its share of tokens.
