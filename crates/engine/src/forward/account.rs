@@ -26,10 +26,12 @@ fn routed(layer: &Layer) -> Option<&turbospark_model::Moe> {
     }
 }
 
-impl Buffers<usize> {
-    /// The sum of the widths.
-    fn floats(&self) -> u64 {
-        // Without `picked` and `logits`, which have few rows.
+/// Buffers at the end of [`Buffers::each`] that have few rows.
+const FEW_ROWS: usize = 2;
+
+impl<B> Buffers<B> {
+    /// All of them.
+    fn each(&self) -> [&B; 15] {
         let Buffers {
             x,
             normed,
@@ -44,11 +46,18 @@ impl Buffers<usize> {
             shared_in,
             shared,
             side,
-            picked: _,
-            logits: _,
+            picked,
+            logits,
         } = self;
-        let all = [x, normed, branch, q, k, v, attended, gate, up, narrow, shared_in, shared, side];
-        all.iter().map(|&&width| width as u64).sum()
+        [x, normed, branch, q, k, v, attended, gate, up, narrow, shared_in, shared, side, picked, logits]
+    }
+}
+
+impl Buffers<usize> {
+    /// The sum of the widths, without the buffers that have few rows.
+    fn floats(&self) -> u64 {
+        let each = self.each();
+        each[..each.len() - FEW_ROWS].iter().map(|&&width| width as u64).sum()
     }
 
     fn widen(&mut self, other: &Buffers<usize>) {
@@ -69,24 +78,12 @@ impl Buffers<usize> {
             picked,
             logits,
         } = self;
-        for (mine, other) in [
-            (x, other.x),
-            (normed, other.normed),
-            (branch, other.branch),
-            (q, other.q),
-            (k, other.k),
-            (v, other.v),
-            (attended, other.attended),
-            (gate, other.gate),
-            (up, other.up),
-            (narrow, other.narrow),
-            (shared_in, other.shared_in),
-            (shared, other.shared),
-            (side, other.side),
-            (picked, other.picked),
-            (logits, other.logits),
-        ] {
-            *mine = other.max(*mine);
+        for (mine, other) in
+            [x, normed, branch, q, k, v, attended, gate, up, narrow, shared_in, shared, side, picked, logits]
+                .into_iter()
+                .zip(other.each())
+        {
+            *mine = (*mine).max(*other);
         }
     }
 }
@@ -192,25 +189,6 @@ fn feed_forward(layer: &Layer, hidden: usize) -> Buffers<usize> {
 impl super::Forward<crate::device::CpuDevice> {
     /// Bytes that the buffers of activations hold, and those of the device.
     pub(crate) fn held_bytes(&self) -> (u64, u64) {
-        let Buffers {
-            x,
-            normed,
-            branch,
-            q,
-            k,
-            v,
-            attended,
-            gate,
-            up,
-            narrow,
-            shared_in,
-            shared,
-            side,
-            picked,
-            logits,
-        } = &self.buffers;
-        let all =
-            [x, normed, branch, q, k, v, attended, gate, up, narrow, shared_in, shared, side, picked, logits];
-        (all.iter().map(|b| b.bytes() as u64).sum(), self.device.scratch_held() as u64)
+        (self.buffers.each().iter().map(|b| b.bytes() as u64).sum(), self.device.scratch_held() as u64)
     }
 }

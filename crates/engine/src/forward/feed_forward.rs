@@ -1,7 +1,7 @@
 //! A layer's feed-forward: dense networks, routed and shared experts, and the side branch.
 
 use turbospark_experts::{Phase, RouteBatch};
-use turbospark_model::{DenseFeedForward, FeedForward, Layer, Linear, Moe, SharedExpert, SideBranch};
+use turbospark_model::{DenseFeedForward, FeedForward, Layer, Linear, Moe, Norm, SharedExpert, SideBranch};
 
 use super::{Batch, Forward, PerExpert};
 use crate::EngineError;
@@ -41,17 +41,9 @@ impl<D: Device> Forward<D> {
         next: &[&Linear],
     ) -> Result<(), EngineError> {
         let (device, b, router) = (&mut self.device, &mut self.buffers, &moe.router);
-        let input = match &router.norm {
-            Some(norm) => {
-                device.norm(norm, &b.x, &mut b.shared_in);
-                &b.shared_in
-            }
-            None => &b.normed,
-        };
+        let input = input_of(device, router.norm.as_ref(), &b.x, &b.normed, &mut b.shared_in);
         device.linear(input, &mut [(&router.projection, &mut b.narrow)]);
-        if router.logit_scale != 1.0 {
-            device.scale(&mut b.narrow, router.logit_scale);
-        }
+        device.scale(&mut b.narrow, router.logit_scale);
         device.route(router, moe.top_k, &b.narrow, &mut self.routes).map_err(|bad| {
             let row = batch.keep.map_or(bad.row, |kept| kept[bad.row]);
             let position = batch.rows[row].position;
@@ -110,13 +102,7 @@ impl<D: Device> Forward<D> {
     /// The shared expert's output.
     fn shared_expert(&mut self, shared: &SharedExpert, next: &[&Linear]) {
         let (device, b) = (&mut self.device, &mut self.buffers);
-        let input = match &shared.norm {
-            Some(norm) => {
-                device.norm(norm, &b.x, &mut b.shared_in);
-                &b.shared_in
-            }
-            None => &b.normed,
-        };
+        let input = input_of(device, shared.norm.as_ref(), &b.x, &b.normed, &mut b.shared_in);
         network(device, &shared.network, input, &mut b.gate, &mut b.up, &mut b.shared, next);
         if let Some(gate) = &shared.gate {
             device.linear(input, &mut [(gate, &mut b.narrow)]);
@@ -136,6 +122,19 @@ impl<D: Device> Forward<D> {
         device.norm_in_place(&side.norm, &mut b.branch);
         device.add(&mut b.x, &b.branch, 1.0);
     }
+}
+
+/// What a part of the feed-forward reads: the stream through a norm of its own, put into `own`, or what the layer's norm gave.
+fn input_of<'b, D: Device>(
+    device: &mut D,
+    norm: Option<&Norm>,
+    x: &D::Buffer,
+    normed: &'b D::Buffer,
+    own: &'b mut D::Buffer,
+) -> &'b D::Buffer {
+    let Some(norm) = norm else { return normed };
+    device.norm(norm, x, own);
+    own
 }
 
 /// `out = down(activation(gate(x)) * up(x))`.

@@ -178,9 +178,7 @@ impl<D: Device> Forward<D> {
             self.device.pick(&b.x, &at, &mut b.picked);
             self.device.norm(&spec.head.norm, &b.picked, &mut b.normed);
             self.device.linear(&b.normed, &mut [(&spec.head.projection, &mut b.logits)]);
-            if spec.head.logit_scale != 1.0 {
-                self.device.scale(&mut b.logits, spec.head.logit_scale);
-            }
+            self.device.scale(&mut b.logits, spec.head.logit_scale);
             if let Some(cap) = spec.head.soft_cap {
                 self.device.soft_cap(cap, &mut b.logits);
             }
