@@ -32,9 +32,7 @@ impl Policy for LeastStale {
         }
         self.layer = batch.layer;
         for key in batch.keys() {
-            if self.cached.has(key) {
-                self.cached.set(key, self.now);
-            }
+            self.cached.update(key, self.now);
         }
     }
 

@@ -24,9 +24,7 @@ impl Policy for Lru {
     fn requested(&mut self, batch: &RouteBatch<'_>) {
         self.now += 1;
         for key in batch.keys() {
-            if self.cached.has(key) {
-                self.cached.set(key, self.now);
-            }
+            self.cached.update(key, self.now);
         }
     }
 

@@ -34,9 +34,7 @@ impl Policy for LruK {
         for key in batch.keys() {
             let at = self.at(key);
             self.uses[at] = (self.uses[at].1, self.now);
-            if self.cached.has(key) {
-                self.cached.set(key, self.uses[at]);
-            }
+            self.cached.update(key, self.uses[at]);
         }
     }
 

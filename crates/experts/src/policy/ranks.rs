@@ -61,6 +61,13 @@ impl<R: Copy + PartialOrd> Ranks<R> {
         self.least[key.layer as usize] = Least::Unknown;
     }
 
+    /// Gives `key` another rank if it is in.
+    pub(crate) fn update(&mut self, key: Key, rank: R) {
+        if self.has(key) {
+            self.set(key, rank);
+        }
+    }
+
     /// Whether it was in.
     pub(crate) fn remove(&mut self, key: Key) -> bool {
         let at = self.at(key);

@@ -38,9 +38,7 @@ impl Policy for TwoQ {
     fn requested(&mut self, batch: &RouteBatch<'_>) {
         self.now += 1;
         for key in batch.keys() {
-            if self.main.has(key) {
-                self.main.set(key, self.now);
-            }
+            self.main.update(key, self.now);
         }
     }
 
