@@ -10,7 +10,7 @@ mod mixer;
 use smallvec::{SmallVec, smallvec};
 use turbospark_experts::{Residency, RouteSink, Stats};
 use turbospark_kernels::Routes;
-use turbospark_model::{FeedForward, Layer, Linear, Mixer, ModelSpec, SideEmbedding};
+use turbospark_model::{FeedForward, Layer, Linear, Mixer, ModelSpec, Moe, SideEmbedding};
 
 use crate::EngineError;
 use crate::device::Device;
@@ -143,13 +143,9 @@ impl<D: Device> Forward<D> {
                 caches: &mut *caches,
                 keep: last.then_some(wanted),
                 ahead: needed_in_full(spec, index + 1, rows.len()),
-                guess: spec
-                    .layers
-                    .iter()
-                    .enumerate()
-                    .skip(index + 1)
-                    .find(|(_, l)| matches!(l.feed_forward, FeedForward::Moe(_)))
-                    .filter(|_| self.look_ahead && rows.len() == 1),
+                guess: next_mixture(spec, index + 1)
+                    .filter(|_| self.look_ahead && rows.len() == 1)
+                    .map(|(next, layer, _)| (next, layer)),
                 cancelled: watch.cancelled,
             };
             self.mixer(layer, index, &mut batch);
@@ -217,18 +213,18 @@ impl<D: Device> Forward<D> {
     }
 }
 
-/// The first layer from `from` on that has experts, and how many, if `rows` rows will choose about all of them.
+/// The first layer from `from` on that has experts.
+fn next_mixture(spec: &ModelSpec, from: usize) -> Option<(usize, &Layer, &Moe)> {
+    spec.layers.iter().enumerate().skip(from).find_map(|(index, layer)| match &layer.feed_forward {
+        FeedForward::Moe(moe) => Some((index, layer, moe)),
+        FeedForward::Dense(_) => None,
+    })
+}
+
+/// That layer and its number of experts, if `rows` rows will choose about all of them.
 fn needed_in_full(spec: &ModelSpec, from: usize, rows: usize) -> Option<(usize, usize)> {
-    spec.layers
-        .iter()
-        .enumerate()
-        .skip(from)
-        .find_map(|(index, layer)| match &layer.feed_forward {
-            FeedForward::Moe(moe) => Some((index, moe)),
-            FeedForward::Dense(_) => None,
-        })
-        .filter(|(_, moe)| rows * moe.top_k >= 2 * moe.n_experts)
-        .map(|(index, moe)| (index, moe.n_experts))
+    let (index, _, moe) = next_mixture(spec, from)?;
+    (rows * moe.top_k >= 2 * moe.n_experts).then_some((index, moe.n_experts))
 }
 
 /// The weights that a layer reads first.
