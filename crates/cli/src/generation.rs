@@ -85,7 +85,7 @@ pub(crate) fn answer(session: &mut Session, prompt: &[u32], options: GenerateOpt
         let rate = read as f64 / started.elapsed().as_secs_f64() / 1e6;
         let message = match read {
             0 => String::new(),
-            _ => format!("({} of experts read, {rate:.0} MB/s)", output::bytes(read)),
+            _ => format!("({} of weights read, {rate:.0} MB/s)", output::bytes(read)),
         };
         shown.at(step.fed, &message);
     });
@@ -117,7 +117,8 @@ pub(crate) fn summary(engine: &Engine, stats: &GenerationStats, first: f64) -> S
     if let Some(io) = engine.io() {
         let (prefill, decode) = (&stats.prefill_experts, &stats.decode_experts);
         line += &format!(
-            " | experts {:.0} % hits in prefill, {:.0} % in decode",
+            " | {} {:.0} % hits in prefill, {:.0} % in decode",
+            if engine.cached_experts().is_some() { "experts" } else { "layers" },
             100.0 * prefill.hit_rate(),
             100.0 * decode.hit_rate()
         );

@@ -16,7 +16,7 @@ use turbospark_text::{Specials, Tokenizer};
 
 use crate::device::{CpuCache, CpuDevice};
 use crate::forward::{Forward, Row, Watch};
-use crate::opening::{Streaming, plan_memory, residency};
+use crate::opening::{Sources, Streaming, plan_memory, sources};
 use crate::{CancelFlag, EngineError, KvKind, Session, tokenizer::TokenizerTask};
 
 /// Rows of a prompt that are fed at a time where there is no plan.
@@ -37,7 +37,7 @@ pub struct EngineOptions {
     /// Prompt rows fed at a time; default: as the plan says.
     pub prefill_chunk: Option<usize>,
     /// Bytes that the whole process may take; default: what the machine and its control groups have free. Experts that don't
-    /// fit are read from the file when a layer needs them.
+    /// fit are read from the file when a layer needs them, and so are the layers of a model without experts.
     pub memory: Option<u64>,
     /// How they are read.
     pub io: IoMode,
@@ -47,6 +47,9 @@ pub struct EngineOptions {
     pub look_ahead: Option<bool>,
     /// Experts that are held at once, whatever `memory` allows: for tests and measurements.
     pub expert_slots: Option<usize>,
+    /// Layers of a dense model that stay in memory, the others being read for each pass, whatever `memory` allows: for tests and
+    /// measurements.
+    pub pinned_layers: Option<usize>,
 }
 
 /// An opened model. Clones share it.
@@ -169,10 +172,10 @@ impl Engine {
         options: EngineOptions,
     ) -> Result<Engine, EngineError> {
         let (context, plan) = plan_memory(&spec, &gguf, &options)?;
-        let (experts, streaming) = residency(&gguf, &spec, &options, plan.as_ref())?;
+        let Sources { experts, layers, streaming, mapped } = sources(&gguf, &spec, &options, plan.as_ref())?;
         let streamed = streaming.is_some();
-        for (tensor, role) in gguf.tensors().iter().zip(&spec.roles) {
-            if *role != Role::Unused && !(streamed && matches!(role, Role::Expert | Role::Embedding)) {
+        for ((tensor, role), mapped) in gguf.tensors().iter().zip(&spec.roles).zip(mapped) {
+            if mapped && !(streamed && *role == Role::Embedding) {
                 gguf.prefetch(tensor);
             }
         }
@@ -186,6 +189,7 @@ impl Engine {
             forward: Mutex::new(Forward::new(
                 device,
                 experts,
+                layers,
                 streamed && options.look_ahead.unwrap_or(true),
             )),
             context,
@@ -238,19 +242,20 @@ impl Engine {
         self.shared.plan.as_ref()
     }
 
-    /// How experts are read, where they are.
+    /// How experts or layers are read, where they are.
     pub fn io(&self) -> Option<&IoChoice> {
         self.shared.streaming.as_ref().map(|s| &s.io)
     }
 
     /// Experts that the cache holds where they are streamed, without those that are read ahead.
     pub fn cached_experts(&self) -> Option<usize> {
-        self.shared.streaming.as_ref().map(|s| s.cached)
+        self.shared.streaming.as_ref().and_then(|s| s.cached)
     }
 
-    /// What the reads of experts and their hits came to since the engine was opened.
+    /// What the reads of experts and their hits came to since the engine was opened. Of a dense model whose layers are read it counts
+    /// layers, those that stay in memory as hits.
     pub fn expert_stats(&self) -> Stats {
-        self.shared.forward.lock().unwrap_or_else(PoisonError::into_inner).expert_stats()
+        self.shared.forward.lock().unwrap_or_else(PoisonError::into_inner).stream_stats()
     }
 
     /// Bytes that buffers and scratch hold.

@@ -3,14 +3,14 @@
 //! Invariant: each part is counted by the code that allocates it, or stands beside it, and rounds up: a process that does what the
 //! plan says takes no more than the plan's total.
 
-use turbospark_experts::plan::{Batch, ExpertNeeds, Needs, RESIDENT_ROWS};
+use turbospark_experts::plan::{Batch, ExpertNeeds, LayerNeeds, Needs, RESIDENT_ROWS};
 use turbospark_experts::read::Window;
-use turbospark_experts::{ExpertLayout, LayerExperts};
+use turbospark_experts::{ExpertLayout, LayerExperts, LayerRuns};
 use turbospark_format::{Array, Gguf, Metadata, Value};
 use turbospark_kernels::{KvKind, default_threads};
 use turbospark_model::{FeedForward, ModelSpec, Role};
 
-use crate::device::{CpuCache, scratch_bytes, vector_bytes};
+use crate::device::{CpuCache, is_vector, scratch_bytes, vector_bytes};
 use crate::forward::buffer_bytes;
 use crate::{EngineError, EngineOptions};
 
@@ -56,6 +56,11 @@ pub fn needs(spec: &ModelSpec, gguf: &Gguf, options: &EngineOptions) -> Result<N
     }
     let slot = layers.iter().map(|l| l.read).max().unwrap_or(0);
     let borders = if layers.is_empty() { 0 } else { runs(spec) * 2 * FAULT_AROUND };
+    let runs = layer_runs(spec, gguf);
+    let layer =
+        |runs: &LayerRuns| LayerNeeds { bytes: runs.matrix_bytes() as u64, read: runs.read_bytes() as u64 };
+    // Vectors of layers that are streamed are copied from the mapping, which leaves the pages around them there.
+    let touched = if runs.is_empty() { 0 } else { gguf.tensors().len() as u64 * FAULT_AROUND };
     // Logits of a session, and what sampling may list of them.
     let sampling = spec.n_vocab as u64 * (4 + 2 * 16);
     Ok(Needs {
@@ -63,13 +68,13 @@ pub fn needs(spec: &ModelSpec, gguf: &Gguf, options: &EngineOptions) -> Result<N
         vectors: vector_bytes(spec, gguf),
         tokenizer: metadata_bytes(gguf.metadata()) + tokenizer_bytes(gguf.metadata()) + header_bytes(gguf),
         overhead: PROGRAM + THREAD * (threads as u64 + 1) + sampling + borders,
-        read_buffers: READ_BUFFERS,
+        read_buffers: READ_BUFFERS + touched,
         batches: batch_sizes(context)
             .map(|rows| batch(spec, gguf, options.kv, context, rows, threads))
             .collect(),
         layers,
         slot,
-        dense_layers: dense_layers(spec, gguf),
+        dense_layers: runs.iter().map(layer).collect(),
     })
 }
 
@@ -118,17 +123,21 @@ fn runs(spec: &ModelSpec) -> u64 {
     1 + stays.windows(2).filter(|pair| !pair[0] && pair[1]).count() as u64
 }
 
-/// Weights of each layer, in order.
-fn dense_layers(spec: &ModelSpec, gguf: &Gguf) -> Vec<u64> {
-    let mut layers = vec![0; spec.layers.len()];
-    for (tensor, role) in gguf.tensors().iter().zip(&spec.roles) {
+/// The matrices of each layer of a model without routed experts, as they lie in the file; none for other models.
+pub(crate) fn layer_runs(spec: &ModelSpec, gguf: &Gguf) -> Vec<LayerRuns> {
+    let mut tensors = vec![Vec::new(); spec.layers.len()];
+    let vectors = is_vector(spec);
+    for (index, (tensor, role)) in gguf.tensors().iter().zip(&spec.roles).enumerate() {
         let number = tensor.name.strip_prefix("blk.").and_then(|rest| rest.split('.').next());
-        let layer = number.and_then(|n| n.parse::<usize>().ok()).and_then(|n| layers.get_mut(n));
-        if let (Some(layer), false) = (layer, matches!(role, Role::Expert | Role::Unused)) {
-            *layer += tensor.bytes;
+        let layer = number.and_then(|n| n.parse::<usize>().ok()).and_then(|n| tensors.get_mut(n));
+        if let Some(layer) = layer.filter(|_| *role != Role::Unused && !vectors(index)) {
+            layer.push(index);
         }
     }
-    layers
+    if spec.roles.contains(&Role::Expert) || tensors.iter().any(Vec::is_empty) {
+        return Vec::new();
+    }
+    tensors.iter().enumerate().map(|(layer, tensors)| LayerRuns::new(gguf, layer, tensors)).collect()
 }
 
 /// The mapped header, which opening reads.
@@ -277,7 +286,7 @@ mod tests {
                 .sum();
             let all: u64 = gguf.tensors().iter().map(|t| t.bytes).sum();
             assert_eq!(needs.resident_bytes() + needs.expert_bytes() + unused, all, "{}", file.display());
-            assert!(needs.dense_layers.iter().sum::<u64>() <= needs.resident_bytes());
+            assert!(needs.dense_layers.iter().map(|l| l.bytes).sum::<u64>() <= needs.resident_bytes());
             for (layer, i) in needs.layers.iter().zip(0..) {
                 let (least, most) = (layer.bytes, layer.bytes + 3 * 2 * BLOCK as u64);
                 assert!(
@@ -287,7 +296,7 @@ mod tests {
                 );
             }
             let plan = plan(&needs, 1 << 30).unwrap();
-            assert!(plan.resident_experts() && plan.total() <= 1 << 30);
+            assert!(plan.all_in_memory() && plan.total() <= 1 << 30);
         }
     }
 

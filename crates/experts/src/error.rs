@@ -14,7 +14,7 @@ pub enum ExpertError {
     },
 
     /// The caller asked to stop while reads were awaited.
-    #[error("stopped while the experts of layer {layer} were read")]
+    #[error("stopped while weights of layer {layer} were read")]
     Cancelled {
         /// The layer.
         layer: usize,
@@ -40,6 +40,15 @@ pub enum ExpertError {
         slot_bytes: usize,
         /// What the system said.
         source: std::io::Error,
+    },
+
+    /// Bytes of a whole layer that can't be read.
+    #[error("layer {layer}: {source}")]
+    ReadLayer {
+        /// The layer.
+        layer: usize,
+        /// What and where.
+        source: crate::ReadError,
     },
 
     /// Bytes of an expert that can't be read.

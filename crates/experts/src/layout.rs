@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 use turbospark_format::Gguf;
 
 use crate::ExpertError;
-use crate::read::{Segment, Window};
+use crate::read::{Segment, room_for};
 
 /// Where the parts of one expert lie.
 pub type Segments = SmallVec<[Segment; 3]>;
@@ -67,11 +67,8 @@ impl ExpertLayout {
 
     /// Bytes that the largest expert takes in a slot, with what is read around its parts.
     pub fn slot_bytes(&self, gguf: &Gguf) -> usize {
-        let bytes = self.experts().filter_map(|(layer, expert)| {
-            let segments = self.segments(gguf, layer, expert).ok()?;
-            Some(segments.iter().map(|s| Window::of(s.offset, s.len).len).sum())
-        });
-        bytes.max().unwrap_or_default()
+        let segments = self.experts().filter_map(|(layer, expert)| self.segments(gguf, layer, expert).ok());
+        segments.map(|s| room_for(&s)).max().unwrap_or_default()
     }
 
     /// The layers' experts, in order.

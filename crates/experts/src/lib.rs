@@ -5,6 +5,7 @@
 #![deny(unsafe_code)]
 
 mod error;
+mod layers;
 mod layout;
 mod mapped;
 pub mod plan;
@@ -18,6 +19,7 @@ pub mod trace;
 use smallvec::SmallVec;
 
 pub use error::ExpertError;
+pub use layers::{HeldLayer, LayerRuns, StreamedLayers};
 pub use layout::{ExpertLayout, LayerExperts, Segments};
 pub use mapped::Mapped;
 pub use policy::{CacheCore, CacheShape, Counts, Policy, PolicyKind, UnknownPolicy, WINDOW};

@@ -15,7 +15,7 @@ use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use turbospark_format::{BlockType, GgufWriter, quantize};
 
-use shape::{GPT_OSS_20B, QWEN3_30B_A3B, Shape};
+use shape::{GPT_OSS_20B, QWEN3_8B, QWEN3_30B_A3B, Shape};
 use weights::Pools;
 
 /// Bytes of the file beside tensor data, at most: metadata and headers of tensors, then what a token of the vocabulary
@@ -34,10 +34,10 @@ pub(crate) struct SynthArgs {
     /// Layers; default: as many as the published model has
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     layers: Option<u32>,
-    /// Block format of the experts; default: MXFP4 for gpt-oss, Q4_K for qwen3
+    /// Block format of the experts; default: MXFP4 for gpt-oss, Q4_K for others
     #[arg(long, value_name = "FORMAT", value_parser = encodable)]
     experts: Option<BlockType>,
-    /// Block format of the other matrices, embedding and head among them; default: Q8_0 for gpt-oss, Q6_K for qwen3
+    /// Block format of the other matrices, embedding and head among them; default: Q8_0 for gpt-oss, Q6_K for qwen3-30b-a3b, Q4_K for qwen3-8b
     #[arg(long, value_name = "FORMAT", value_parser = encodable)]
     dense: Option<BlockType>,
     /// Tokens of the vocabulary; default: as many as the published model has
@@ -54,6 +54,8 @@ enum Model {
     GptOss20b,
     #[value(name = "qwen3-30b-a3b")]
     Qwen3A3b,
+    #[value(name = "qwen3-8b")]
+    Qwen3Dense,
 }
 
 /// A format that this project can write, by its name in any case.
@@ -71,6 +73,7 @@ pub(crate) fn synth(args: &SynthArgs) -> Result<()> {
     let published = match args.model {
         Model::GptOss20b => GPT_OSS_20B,
         Model::Qwen3A3b => QWEN3_30B_A3B,
+        Model::Qwen3Dense => QWEN3_8B,
     };
     let shape = Shape {
         layers: args.layers.unwrap_or(published.layers),

@@ -5,7 +5,7 @@
 
 use turbospark_format::{BlockType, Value};
 
-/// What a model of routed experts is made of; sizes count values.
+/// What a model is made of; sizes count values.
 #[derive(Clone, Copy)]
 pub(super) struct Shape {
     pub(super) family: Family,
@@ -20,7 +20,7 @@ pub(super) struct Shape {
     pub(super) top_k: u32,
     /// Width of an expert.
     pub(super) expert_width: u32,
-    /// Width of the dense feed-forward that the metadata names and no layer has.
+    /// Width of the dense feed-forward: the layers', or one that the metadata names and no layer has.
     pub(super) dense_width: u32,
     pub(super) vocab: u32,
     pub(super) context: u32,
@@ -37,6 +37,8 @@ pub(super) enum Family {
     GptOss,
     /// Norms of queries and keys.
     Qwen3Moe,
+    /// The same without experts.
+    Qwen3,
 }
 
 pub(super) const GPT_OSS_20B: Shape = Shape {
@@ -77,6 +79,26 @@ pub(super) const QWEN3_30B_A3B: Shape = Shape {
     epsilon: 1e-6,
     expert_type: BlockType::Q4_K,
     dense_type: BlockType::Q6_K,
+};
+
+pub(super) const QWEN3_8B: Shape = Shape {
+    family: Family::Qwen3,
+    name: "synthetic qwen3-8b",
+    layers: 36,
+    hidden: 4096,
+    heads: 32,
+    kv_heads: 8,
+    head_dim: 128,
+    experts: 0,
+    top_k: 0,
+    expert_width: 0,
+    dense_width: 12_288,
+    vocab: 151_936,
+    context: 40_960,
+    theta: 1e6,
+    epsilon: 1e-6,
+    expert_type: BlockType::Q4_K,
+    dense_type: BlockType::Q4_K,
 };
 
 /// Tokens that an even layer of gpt-oss sees.
@@ -163,10 +185,17 @@ impl Shape {
         linear("attn_k", &[hidden, kv], self.dense_type, 1.0);
         linear("attn_v", &[hidden, kv], self.dense_type, 1.0);
         linear("attn_output", &[q, hidden], self.dense_type, ATTENTION_GAIN);
-        linear("ffn_gate_inp", &[hidden, experts], BlockType::F32, ROUTER_GAIN);
-        linear("ffn_gate_exps", &[hidden, width, experts], self.expert_type, 1.0);
-        linear("ffn_up_exps", &[hidden, width, experts], self.expert_type, 1.0);
-        linear("ffn_down_exps", &[width, hidden, experts], self.expert_type, 1.0);
+        if self.family == Family::Qwen3 {
+            let width = self.dense_width as usize;
+            linear("ffn_gate", &[hidden, width], self.dense_type, 1.0);
+            linear("ffn_up", &[hidden, width], self.dense_type, 1.0);
+            linear("ffn_down", &[width, hidden], self.dense_type, 1.0);
+        } else {
+            linear("ffn_gate_inp", &[hidden, experts], BlockType::F32, ROUTER_GAIN);
+            linear("ffn_gate_exps", &[hidden, width, experts], self.expert_type, 1.0);
+            linear("ffn_up_exps", &[hidden, width, experts], self.expert_type, 1.0);
+            linear("ffn_down_exps", &[width, hidden, experts], self.expert_type, 1.0);
+        }
         let mut norm = |name: &str, len| add(name, &[len], BlockType::F32, Law::NORM);
         norm("attn_norm.weight", hidden);
         if gpt_oss {
@@ -184,6 +213,7 @@ impl Shape {
         let architecture = match self.family {
             Family::GptOss => "gpt-oss",
             Family::Qwen3Moe => "qwen3moe",
+            Family::Qwen3 => "qwen3",
         };
         let general = |key: &str, value| (format!("general.{key}"), value);
         let mut keys = vec![
@@ -203,9 +233,11 @@ impl Shape {
         add("attention.value_length", self.head_dim.into());
         add("attention.layer_norm_rms_epsilon", self.epsilon.into());
         add("rope.freq_base", self.theta.into());
-        add("expert_count", self.experts.into());
-        add("expert_used_count", self.top_k.into());
-        add("expert_feed_forward_length", self.expert_width.into());
+        if self.family != Family::Qwen3 {
+            add("expert_count", self.experts.into());
+            add("expert_used_count", self.top_k.into());
+            add("expert_feed_forward_length", self.expert_width.into());
+        }
         if self.family == Family::GptOss {
             add("attention.sliding_window", WINDOW.into());
             add("rope.scaling.type", "yarn".into());

@@ -107,7 +107,7 @@ fn a_qwen3_file_has_the_tensors_of_published_ones() {
 
 #[test]
 fn weights_follow_their_law_and_rows_differ() {
-    for published in [GPT_OSS_20B, QWEN3_30B_A3B] {
+    for published in [GPT_OSS_20B, QWEN3_30B_A3B, QWEN3_8B] {
         let shape = small(published);
         let gguf = written(&shape, 1);
         for (t, planned) in gguf.tensors().iter().zip(shape.tensors()) {
@@ -148,7 +148,7 @@ fn the_seed_alone_decides_what_is_written() {
 #[test]
 fn any_text_is_encoded_and_decoded_again() {
     let text = "The quick brown fox: naïve, 東京, \u{1f680}!!\n";
-    for published in [GPT_OSS_20B, QWEN3_30B_A3B] {
+    for published in [GPT_OSS_20B, QWEN3_30B_A3B, QWEN3_8B] {
         // From no merges to pieces of three bytes.
         for vocab in [SMALLEST_VOCAB, 600, 256 + 65_536 + 500] {
             let mut writer = GgufWriter::new();

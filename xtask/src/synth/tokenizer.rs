@@ -20,7 +20,9 @@ pub(super) fn metadata(shape: &Shape) -> Vec<(String, Value)> {
     // Each by its text and its place in the list: beginning, end and padding.
     let (pre, special, [bos, eos, pad]): (_, &[&str], _) = match shape.family {
         Family::GptOss => ("gpt-4o", &["<|startoftext|>", "<|endoftext|>", "<|return|>"], [0, 2, 1]),
-        Family::Qwen3Moe => ("qwen2", &["<|endoftext|>", "<|im_start|>", "<|im_end|>"], [0, 2, 0]),
+        Family::Qwen3Moe | Family::Qwen3 => {
+            ("qwen2", &["<|endoftext|>", "<|im_start|>", "<|im_end|>"], [0, 2, 0])
+        }
     };
     let normal = shape.vocab - special.len() as u32;
     let letters = byte_letters();

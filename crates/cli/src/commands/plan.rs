@@ -6,7 +6,7 @@ use std::io::{Write, stdout};
 use anyhow::{Result, anyhow};
 use serde_json::{Value as Json, json};
 use turbospark_engine::{EngineOptions, plan_memory};
-use turbospark_experts::plan::{self, Available, Experts, MemoryPlan};
+use turbospark_experts::plan::{self, Available, DensePlan, MemoryPlan, Placement};
 use turbospark_format::Gguf;
 use turbospark_model::ModelSpec;
 
@@ -83,11 +83,13 @@ impl Report<'_> {
             let share = 100.0 * *part as f64 / plan.budget.max(1) as f64;
             writeln!(out, "  {name:28} {:>14} {share:>5.1} %", mib(*part))?;
         }
-        writeln!(out, "\nExperts")?;
-        match plan.experts {
-            Experts::None => writeln!(out, "  none: every weight is used for every token")?,
-            Experts::Resident { .. } => writeln!(out, "  all {} stay in memory", count(plan.n_experts()))?,
-            Experts::Streamed { slots, slot } => {
+        if !matches!(plan.placement, Placement::Layers(_)) {
+            writeln!(out, "\nExperts")?;
+        }
+        match plan.placement {
+            Placement::Dense => writeln!(out, "  none: every weight is used for every token")?,
+            Placement::Resident { .. } => writeln!(out, "  all {} stay in memory", count(plan.n_experts()))?,
+            Placement::Experts { slots, slot } => {
                 let per_layer = slots as f64 / plan.layers().len().max(1) as f64;
                 let (all, layers) = (count(plan.n_experts()), plan.layers().len());
                 writeln!(
@@ -119,14 +121,32 @@ impl Report<'_> {
                     )?;
                 }
             }
+            Placement::Layers(dense) => self.layers(&mut out, &dense)?,
         }
         writeln!(out, "\nBudgets")?;
         writeln!(out, "  smallest that opens          {:>14}", mib(plan.floor))?;
         if plan.n_experts() > 0 {
             writeln!(out, "  a token's experts stay       {:>14}", mib(plan.comfortable))?;
-            writeln!(out, "  all experts stay             {:>14}", mib(plan.whole))?;
+        }
+        if plan.floor < plan.whole {
+            writeln!(out, "  everything stays             {:>14}", mib(plan.whole))?;
         }
         Ok(out)
+    }
+
+    fn layers(&self, out: &mut String, dense: &DensePlan) -> std::fmt::Result {
+        let (plan, read) = (self.plan, bytes(dense.read_per_token));
+        writeln!(out, "\nLayers")?;
+        writeln!(out, "  the first {} of {} stay in memory", dense.pinned, dense.layers)?;
+        writeln!(
+            out,
+            "  {read} are read for each token, and for each {} tokens of a prompt",
+            count(plan.rows)
+        )?;
+        match (self.args.disk, self.disk().and_then(|disk| plan.tokens_per_second(0.0, disk))) {
+            (Some(mb), Some(rate)) => writeln!(out, "  at {mb} MB/s that allows {rate:.2} tokens/s"),
+            _ => Ok(()),
+        }
     }
 
     fn json(&self) -> Json {
@@ -160,7 +180,15 @@ impl Report<'_> {
             "experts": plan.n_experts(),
             "slots": plan.slots(),
             "slots_per_layer": plan.slots() as f64 / plan.layers().len().max(1) as f64,
-            "all_in_memory": plan.resident_experts(),
+            "pinned_layers": match plan.placement {
+                Placement::Layers(dense) => Some(dense.pinned),
+                _ => None,
+            },
+            "read_bytes_per_token": match plan.placement {
+                Placement::Layers(dense) => Some(dense.read_per_token),
+                _ => None,
+            },
+            "all_in_memory": plan.all_in_memory(),
             "used_bytes_per_token": plan.used_per_token(),
             "hit_rates": hits,
             "floor": plan.floor,

@@ -6,9 +6,9 @@
 mod cpu;
 
 pub use cpu::{CpuBuffer, CpuCache, CpuDevice};
-pub(crate) use cpu::{scratch_bytes, vector_bytes};
+pub(crate) use cpu::{is_vector, scratch_bytes, vector_bytes};
 
-use turbospark_experts::Wave;
+use turbospark_experts::{HeldLayer, Wave};
 use turbospark_kernels::{NotFinite, Routes};
 use turbospark_model::{
     Activation, DeltaNet, Embedding, Linear, Moe, Norm, QueryTemperature, Rope, Router, Stack, TensorRef,
@@ -40,6 +40,9 @@ pub trait Device {
 
     /// Starts a batch: positions decide the rotary angles of all its layers.
     fn begin(&mut self, rows: &[Row]);
+
+    /// Takes the matrices of a layer from `layer` until the next call; those that it has not are where they are mapped.
+    fn hold(&mut self, layer: Option<HeldLayer>);
 
     /// `out[r] = scale * weight[rows[r].token]` of `width` elements; tokens have been checked.
     fn embed(&mut self, embedding: &Embedding, width: usize, rows: &[Row], out: &mut Self::Buffer);

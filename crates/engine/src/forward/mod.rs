@@ -8,7 +8,7 @@ mod feed_forward;
 mod mixer;
 
 use smallvec::{SmallVec, smallvec};
-use turbospark_experts::{Residency, RouteSink, Stats};
+use turbospark_experts::{Residency, RouteSink, Stats, StreamedLayers};
 use turbospark_kernels::Routes;
 use turbospark_model::{FeedForward, Layer, Linear, Mixer, ModelSpec, Moe, SideEmbedding};
 
@@ -49,6 +49,8 @@ pub(crate) struct Watch<'a> {
 pub(crate) struct Forward<D: Device> {
     device: D,
     experts: Box<dyn Residency>,
+    /// Where layers come from that are not mapped.
+    layers: Option<StreamedLayers>,
     /// Told of each layer's routing.
     sink: Option<Box<dyn RouteSink>>,
     /// Whether a single row's next experts are guessed.
@@ -98,10 +100,16 @@ struct Batch<'a, 'c, C> {
 }
 
 impl<D: Device> Forward<D> {
-    pub(crate) fn new(device: D, experts: Box<dyn Residency>, look_ahead: bool) -> Self {
+    pub(crate) fn new(
+        device: D,
+        experts: Box<dyn Residency>,
+        layers: Option<StreamedLayers>,
+        look_ahead: bool,
+    ) -> Self {
         Forward {
             device,
             experts,
+            layers,
             sink: None,
             look_ahead,
             buffers: Buffers::default(),
@@ -114,9 +122,24 @@ impl<D: Device> Forward<D> {
     /// `wanted`, which ascends.
     ///
     /// # Errors
-    /// A router whose logits are not numbers, experts that can't be had, a caller who cancels. The caches then hold part of the
+    /// A router whose logits are not numbers, weights that can't be had, a caller who cancels. The caches then hold part of the
     /// rows.
     pub(crate) fn run(
+        &mut self,
+        spec: &ModelSpec,
+        rows: &[Row],
+        caches: &mut [&mut D::Cache],
+        wanted: &[usize],
+        watch: &mut Watch<'_>,
+        sink: &mut dyn FnMut(usize, &mut [f32]),
+    ) -> Result<(), EngineError> {
+        let result = self.pass(spec, rows, caches, wanted, watch, sink);
+        // Also where it ended early: a slot that stays lent can't be read into.
+        self.let_go();
+        result
+    }
+
+    fn pass(
         &mut self,
         spec: &ModelSpec,
         rows: &[Row],
@@ -136,6 +159,10 @@ impl<D: Device> Forward<D> {
         for (index, layer) in spec.layers.iter().enumerate() {
             if (watch.cancelled)() {
                 return Err(EngineError::Cancelled { fed: 0, tokens: rows.len() });
+            }
+            if let Some(layers) = &mut self.layers {
+                let held = layers.take(index, watch.cancelled)?;
+                self.device.hold(held);
             }
             let last = index + 1 == spec.layers.len() && wanted.len() < rows.len();
             let mut batch = Batch {
@@ -161,7 +188,8 @@ impl<D: Device> Forward<D> {
             if let Some(scale) = layer.output_scale {
                 self.device.scale_by(&mut self.buffers.x, scale);
             }
-            (watch.layers_done)(index + 1, self.experts.stats());
+            self.let_go();
+            (watch.layers_done)(index + 1, self.stream_stats());
         }
         self.head(spec, wanted, sink);
         Ok(())
@@ -207,9 +235,17 @@ impl<D: Device> Forward<D> {
         std::mem::replace(&mut self.sink, sink)
     }
 
-    /// What the experts' reads and hits came to so far.
-    pub(crate) fn expert_stats(&self) -> Stats {
-        self.experts.stats()
+    /// Gives a layer's slot back, so that the next one is read into it.
+    fn let_go(&mut self) {
+        if let Some(layers) = &mut self.layers {
+            self.device.hold(None);
+            layers.read_on();
+        }
+    }
+
+    /// What the reads and hits of experts or layers came to so far.
+    pub(crate) fn stream_stats(&self) -> Stats {
+        self.layers.as_ref().map_or_else(|| self.experts.stats(), StreamedLayers::stats)
     }
 }
 

@@ -3,6 +3,7 @@
 mod damage;
 mod fixtures;
 mod invariance;
+mod layers;
 mod memory;
 mod oracle;
 mod refusals;

@@ -8,6 +8,8 @@
 //! floor = fixed + activations of the fewest rows + read buffers + slots of one layer's experts for one token, and those read ahead
 //! ```
 //!
+//! Models without routed experts have layers in their place: the first ones stay, the rest pass through two buffers (`dense.rs`).
+//!
 //! Of what a budget has beyond the floor a tenth goes to activations, until a batch is so large that each expert is read once for
 //! thousands of rows, and the rest to slots. A budget that holds every expert needs no slots at all: they stay where they are mapped.
 
@@ -16,7 +18,7 @@ mod machine;
 #[cfg(test)]
 mod tests;
 
-pub use dense::{DensePlan, plan_dense};
+pub use dense::{DensePlan, LayerNeeds};
 pub use machine::{Available, available, available_under};
 
 /// Slots beyond those that a layer's row holds: while the last of its experts are computed, the next can be read.
@@ -45,9 +47,8 @@ pub struct Needs {
     pub layers: Vec<ExpertNeeds>,
     /// A slot: room for any expert of any layer.
     pub slot: u64,
-    /// Weights of each layer that has no routed experts, in the order they are used. What `resident` has beyond them is needed
-    /// by all tokens at all times.
-    pub dense_layers: Vec<u64>,
+    /// Matrices of each layer of a model without routed experts, in the order they are used; empty for others. They are part of `resident`.
+    pub dense_layers: Vec<LayerNeeds>,
 }
 
 /// What feeding a number of rows at a time takes.
@@ -74,23 +75,25 @@ pub struct ExpertNeeds {
     pub read: u64,
 }
 
-/// Where a model's routed experts are.
+/// Where the weights are that need not stay in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Experts {
-    /// It has none.
-    None,
-    /// All in memory, where the file is mapped.
+pub enum Placement {
+    /// The model has no routed experts, and all of it is in memory, where the file is mapped.
+    Dense,
+    /// So are all routed experts.
     Resident {
         /// Their bytes.
         bytes: u64,
     },
-    /// In slots, as many as there are; the others on disk.
-    Streamed {
+    /// Routed experts are in slots, as many as there are; the others on disk.
+    Experts {
         /// Slots.
         slots: usize,
         /// Bytes of a slot.
         slot: u64,
     },
+    /// The model has no routed experts, and its last layers are read each time they are used.
+    Layers(DensePlan),
 }
 
 /// Where each byte of a budget goes.
@@ -114,8 +117,8 @@ pub struct MemoryPlan {
     pub kv: u64,
     /// Activations of that many rows, and the scratch of the kernels.
     pub activations: u64,
-    /// Routed experts.
-    pub experts: Experts,
+    /// What need not stay.
+    pub placement: Placement,
     /// The smallest budget that opens.
     pub floor: u64,
     /// The smallest budget in which a token's experts stay while the next token's are read. Below it a cache has next to no hits.
@@ -144,19 +147,6 @@ pub enum PlanError {
         /// The floor's parts.
         arithmetic: String,
     },
-    /// A model without routed experts that doesn't fit.
-    #[error(
-        "{} of memory is not enough for this dense model: {arithmetic} = {}; streaming its layers from disk is not there yet: give --memory as much, or ask for a shorter --context",
-        mib_down(*budget), mib(*needed)
-    )]
-    Dense {
-        /// What may be taken.
-        budget: u64,
-        /// What the model takes.
-        needed: u64,
-        /// Its parts.
-        arithmetic: String,
-    },
 }
 
 /// Whole MiB, rounded up: what can be given as a budget.
@@ -180,36 +170,56 @@ pub fn plan(needs: &Needs, budget: u64) -> Result<MemoryPlan, PlanError> {
     if budget < limits.floor {
         return Err(needs.refusal(budget, &limits));
     }
-    let (batch, experts) = if budget >= limits.whole {
+    let (batch, placement) = if budget >= limits.whole {
         let left = budget - limits.whole;
         let spend = |b: &Batch| needs.spend(b).saturating_sub(needs.spend(needs.least()));
         let fits = |b: &&Batch| b.rows <= RESIDENT_ROWS && spend(b) <= left;
         let batch = needs.batches.iter().rev().find(fits).unwrap_or(needs.least());
         let bytes = needs.expert_bytes();
-        (batch, if needs.layers.is_empty() { Experts::None } else { Experts::Resident { bytes } })
+        (batch, if needs.layers.is_empty() { Placement::Dense } else { Placement::Resident { bytes } })
     } else {
-        let slots = needs.slots(budget);
-        let left = budget - needs.streamed_base() - needs.slot.saturating_mul(slots as u64);
-        let most = left.min(needs.share(budget));
-        let batch = needs.batches.iter().rev().find(|b| needs.spend(b) <= most).unwrap_or(needs.least());
-        (batch, Experts::Streamed { slots, slot: needs.slot })
+        let (placement, taken) = if needs.layers.is_empty() {
+            let dense = needs.dense(budget);
+            (Placement::Layers(dense), needs.dense_base().saturating_add(dense.held()))
+        } else {
+            let slots = needs.slots(budget);
+            let taken = needs.streamed_base().saturating_add(needs.slot.saturating_mul(slots as u64));
+            (Placement::Experts { slots, slot: needs.slot }, taken)
+        };
+        let most = budget.saturating_sub(taken).min(needs.share(budget));
+        (needs.batches.iter().rev().find(|b| needs.spend(b) <= most).unwrap_or(needs.least()), placement)
     };
+    let mut resident = needs.resident.clone();
+    if let Placement::Layers(dense) = &placement {
+        // What passes through buffers is no part of any role.
+        resident = vec![
+            ("outside the layers".to_owned(), needs.resident_bytes().saturating_sub(needs.dense_bytes())),
+            (format!("{} of {} layers", dense.pinned, dense.layers), dense.pinned_bytes),
+        ];
+    }
     Ok(MemoryPlan {
         budget,
-        resident: needs.resident.clone(),
+        resident,
         vectors: needs.vectors,
         tokenizer: needs.tokenizer,
         overhead: needs.overhead,
-        read_buffers: if matches!(experts, Experts::Streamed { .. }) { needs.read_buffers } else { 0 },
+        read_buffers: if placement.is_streamed() { needs.read_buffers } else { 0 },
         rows: batch.rows,
         kv: batch.kv,
         activations: batch.activations,
-        experts,
+        placement,
         floor: limits.floor,
         comfortable: limits.comfortable,
         whole: limits.whole,
         layers: needs.layers.clone(),
     })
+}
+
+impl Placement {
+    /// Whether weights are read while the model runs.
+    pub fn is_streamed(&self) -> bool {
+        matches!(self, Placement::Experts { .. } | Placement::Layers(_))
+    }
 }
 
 /// The budgets that matter.
@@ -241,7 +251,11 @@ impl Needs {
 
     /// What is taken whatever the budget, but for batches and what streaming adds.
     fn base(&self) -> u64 {
-        sum([self.resident_bytes(), self.vectors, self.tokenizer, self.overhead, self.least().kv])
+        self.base_with(self.resident_bytes())
+    }
+
+    fn base_with(&self, resident: u64) -> u64 {
+        sum([resident, self.vectors, self.tokenizer, self.overhead, self.least().kv])
     }
 
     fn streamed_base(&self) -> u64 {
@@ -277,7 +291,8 @@ impl Needs {
         let least = self.spend(self.least());
         let whole = sum([self.base(), least, self.expert_bytes()]);
         if self.layers.is_empty() {
-            return Limits { floor: whole, comfortable: whole, whole };
+            let floor = sum([self.dense_base(), least, self.least_dense().buffers]).min(whole);
+            return Limits { floor, comfortable: whole, whole };
         }
         let slots = self.slot.saturating_mul(self.least_slots() as u64);
         let floor = sum([self.streamed_base(), least, slots]).min(whole);
@@ -298,15 +313,20 @@ impl Needs {
 
     fn refusal(&self, budget: u64, limits: &Limits) -> PlanError {
         let batch = self.least();
+        let layers = self.layers.is_empty() && limits.floor < limits.whole;
+        let outside = if layers { self.dense_bytes() } else { 0 };
         let mut parts = vec![
-            ("resident weights".to_owned(), self.resident_bytes()),
+            ("resident weights".to_owned(), self.resident_bytes().saturating_sub(outside)),
             ("f32 copies of vectors".to_owned(), self.vectors),
             ("KV cache".to_owned(), batch.kv),
             (format!("activations of {} rows", batch.rows), batch.activations),
             ("metadata and tokenizer".to_owned(), self.tokenizer),
             ("program and buffers".to_owned(), self.overhead),
         ];
-        if limits.floor < limits.whole {
+        if layers {
+            parts.push(("read buffers".to_owned(), self.read_buffers));
+            parts.push(("two layers on their way".to_owned(), self.least_dense().buffers));
+        } else if limits.floor < limits.whole {
             let slots = self.least_slots();
             parts.push(("read buffers".to_owned(), self.read_buffers));
             parts.push((format!("{slots} expert slots"), self.slot.saturating_mul(slots as u64)));
@@ -317,9 +337,6 @@ impl Needs {
         let parts =
             parts.iter().map(|(name, bytes)| format!("{name} {:.1}", *bytes as f64 / (1 << 20) as f64));
         let arithmetic = parts.collect::<Vec<_>>().join(" + ");
-        if self.layers.is_empty() {
-            return PlanError::Dense { budget, needed: limits.floor, arithmetic };
-        }
         let Limits { floor, comfortable, .. } = *limits;
         PlanError::BelowFloor { budget, floor, comfortable, arithmetic }
     }
@@ -335,12 +352,16 @@ impl MemoryPlan {
         parts.push((format!("activations of {} rows", self.rows), self.activations));
         parts.push(("metadata and tokenizer".to_owned(), self.tokenizer));
         parts.push(("program and buffers".to_owned(), self.overhead));
-        match self.experts {
-            Experts::None => {}
-            Experts::Resident { bytes } => parts.push(("weights: all experts".to_owned(), bytes)),
-            Experts::Streamed { slots, slot } => {
+        match self.placement {
+            Placement::Dense => {}
+            Placement::Resident { bytes } => parts.push(("weights: all experts".to_owned(), bytes)),
+            Placement::Experts { slots, slot } => {
                 parts.push(("read buffers".to_owned(), self.read_buffers));
                 parts.push((format!("{slots} expert slots"), slot.saturating_mul(slots as u64)));
+            }
+            Placement::Layers(dense) => {
+                parts.push(("read buffers".to_owned(), self.read_buffers));
+                parts.push(("layers on their way".to_owned(), dense.buffers));
             }
         }
         parts
@@ -358,9 +379,9 @@ impl MemoryPlan {
 
     /// Routed experts that are in memory at a time.
     pub fn slots(&self) -> usize {
-        match self.experts {
-            Experts::Streamed { slots, .. } => slots,
-            Experts::None | Experts::Resident { .. } => self.n_experts(),
+        match self.placement {
+            Placement::Experts { slots, .. } => slots,
+            Placement::Dense | Placement::Resident { .. } | Placement::Layers(_) => self.n_experts(),
         }
     }
 
@@ -375,8 +396,8 @@ impl MemoryPlan {
     }
 
     /// Whether everything stays in memory.
-    pub fn resident_experts(&self) -> bool {
-        !matches!(self.experts, Experts::Streamed { .. })
+    pub fn all_in_memory(&self) -> bool {
+        !self.placement.is_streamed()
     }
 
     /// The share of hits if every expert were as likely as any other: the least that a cache of this size gives. Routing of
@@ -388,17 +409,20 @@ impl MemoryPlan {
         }
     }
 
-    /// Bytes of experts that a token uses.
+    /// Bytes that a token uses of the weights that need not stay.
     pub fn used_per_token(&self) -> u64 {
+        if let Placement::Layers(dense) = &self.placement {
+            return dense.pinned_bytes.saturating_add(dense.read_per_token);
+        }
         sum(self.layers.iter().map(|l| l.read.saturating_mul(l.top_k as u64)))
     }
 
-    /// Bytes that are read for a token when this share of its experts is in memory.
+    /// Bytes that are read for a token when this share of its experts is in memory. Layers are read whatever the share.
     pub fn read_per_token(&self, hit_rate: f64) -> f64 {
-        if self.resident_experts() {
-            0.0
-        } else {
-            self.used_per_token() as f64 * (1.0 - hit_rate.clamp(0.0, 1.0))
+        match self.placement {
+            Placement::Dense | Placement::Resident { .. } => 0.0,
+            Placement::Layers(dense) => dense.read_per_token as f64,
+            Placement::Experts { .. } => self.used_per_token() as f64 * (1.0 - hit_rate.clamp(0.0, 1.0)),
         }
     }
 
@@ -411,8 +435,12 @@ impl MemoryPlan {
 
     /// Bytes that are read for a prompt of `rows` tokens at most: every expert once for each batch.
     pub fn read_per_prompt(&self, rows: usize) -> u64 {
-        if self.resident_experts() {
-            return 0;
+        match self.placement {
+            Placement::Dense | Placement::Resident { .. } => return 0,
+            Placement::Layers(dense) => {
+                return dense.read_per_token.saturating_mul(rows.div_ceil(self.rows.max(1)) as u64);
+            }
+            Placement::Experts { .. } => {}
         }
         let all = sum(self.layers.iter().map(|l| l.read.saturating_mul(l.n_experts as u64)));
         let rest = rows % self.rows.max(1);

@@ -73,9 +73,9 @@ fn a_budget_for_all_experts_streams_nothing() {
     let needs = large();
     let whole = needs.limits().whole;
     let below = plan(&needs, whole - 1).unwrap();
-    assert!(!below.resident_experts() && below.slots() < 768);
+    assert!(!below.all_in_memory() && below.slots() < 768);
     let plan = plan(&needs, whole).unwrap();
-    assert!(plan.resident_experts() && plan.slots() == 768 && plan.unused() == 0);
+    assert!(plan.all_in_memory() && plan.slots() == 768 && plan.unused() == 0);
     assert_eq!((plan.read_per_token(0.0), plan.tokens_per_second(0.0, 1e9)), (0.0, None));
     let roomy = super::plan(&needs, whole + (1 << 30)).unwrap();
     assert_eq!(roomy.rows, RESIDENT_ROWS);
@@ -109,10 +109,9 @@ fn a_dense_model_that_does_not_fit_says_what_it_takes() {
     let needs = Needs { layers: Vec::new(), slot: 0, ..large() };
     let whole = needs.limits().whole;
     let opened = plan(&needs, whole).unwrap();
-    assert_eq!((opened.experts, opened.n_experts(), opened.uniform_hit_rate()), (Experts::None, 0, 1.0));
+    assert_eq!((opened.placement, opened.n_experts(), opened.uniform_hit_rate()), (Placement::Dense, 0, 1.0));
     let error = plan(&needs, whole - 1).unwrap_err();
-    assert!(matches!(error, PlanError::Dense { needed, .. } if needed == whole));
-    assert!(error.to_string().contains("streaming its layers from disk is not there yet"));
+    assert!(matches!(error, PlanError::BelowFloor { floor, .. } if floor == whole), "{error}");
 }
 
 #[test]
@@ -122,20 +121,27 @@ fn a_dense_models_first_layers_stay_and_the_rest_passes_through_two_buffers() {
         resident: vec![("all".to_owned(), 80 + 7)],
         read_buffers: 1,
         batches: vec![Batch { rows: 32, kv: 2, activations: 1 }],
-        dense_layers: sizes.to_vec(),
+        dense_layers: sizes.map(|bytes| LayerNeeds { bytes, read: bytes + 1 }).to_vec(),
         ..Needs::default()
     };
     let rest = 7 + 2 + 1;
-    let at = |budget: u64| plan_dense(&needs, budget);
     let expected = |pinned, pinned_bytes, buffers, read_per_token| {
-        Some(DensePlan { pinned, layers: 5, pinned_bytes, buffers, read_per_token })
+        Placement::Layers(DensePlan { pinned, layers: 5, pinned_bytes, buffers, read_per_token })
     };
-    assert_eq!(at(rest + 80), expected(5, 80, 0, 0));
-    // Streaming has a byte of its own to pay.
-    assert_eq!(at(rest + 79), expected(1, 10, 60, 70));
-    assert_eq!(at(rest + 1 + 60), expected(0, 0, 60, 80));
-    assert_eq!(at(rest + 1 + 70), expected(1, 10, 60, 70));
-    assert_eq!(at(rest + 60), None);
+    let at = |budget: u64| {
+        let plan = plan(&needs, budget).unwrap();
+        assert!(plan.total() <= budget, "{} of {budget}", plan.total());
+        plan.placement
+    };
+    assert_eq!(at(rest + 80), Placement::Dense);
+    // Streaming has a byte of its own to pay, and one a layer.
+    assert_eq!(at(rest + 79), expected(1, 10, 62, 74));
+    assert_eq!(at(rest + 1 + 62), expected(0, 0, 62, 85));
+    assert_eq!(at(rest + 1 + 71), expected(0, 0, 62, 85));
+    assert_eq!(at(rest + 1 + 72), expected(1, 10, 62, 74));
+    let error = plan(&needs, rest + 62).unwrap_err();
+    assert!(matches!(error, PlanError::BelowFloor { floor, .. } if floor == rest + 63), "{error}");
+    assert!(error.to_string().contains("two layers on their way"), "{error}");
 }
 
 #[test]
@@ -150,14 +156,15 @@ fn absurd_numbers_neither_overflow_nor_panic() {
         batches: vec![Batch { rows: usize::MAX, kv: u64::MAX, activations: u64::MAX }],
         layers: vec![huge; 3],
         slot: u64::MAX,
-        dense_layers: vec![u64::MAX; 3],
+        dense_layers: vec![LayerNeeds { bytes: u64::MAX, read: u64::MAX }; 3],
     };
     for budget in [0, 1, u64::MAX - 1, u64::MAX] {
         if let Ok(plan) = plan(&needs, budget) {
             assert!(plan.total() <= budget);
             plan.read_per_prompt(usize::MAX);
         }
-        plan_dense(&needs, budget);
+        let dense = Needs { layers: Vec::new(), ..needs.clone() };
+        assert!(super::plan(&dense, budget).is_ok_and(|p| p.total() <= budget) || budget < u64::MAX);
     }
     let empty = Needs { batches: vec![Batch { rows: 0, kv: 0, activations: 0 }], ..Needs::default() };
     assert_eq!(plan(&empty, 0).unwrap().total(), 0);
@@ -190,6 +197,19 @@ prop_compose! {
     }
 }
 
+prop_compose! {
+    /// As above, without experts, and with layers that can be read instead of kept.
+    fn dense_needs()(
+        needs in needs(), layers in prop::collection::vec((1_u64..1 << 30, 0_u64..10_000), 1..40),
+    ) -> Needs {
+        let dense_layers: Vec<LayerNeeds> =
+            layers.into_iter().map(|(bytes, around)| LayerNeeds { bytes, read: bytes + around }).collect();
+        let mut resident = needs.resident;
+        resident.push(("layers".to_owned(), dense_layers.iter().map(|l| l.bytes).sum()));
+        Needs { resident, layers: Vec::new(), slot: 0, dense_layers, ..needs }
+    }
+}
+
 proptest! {
     #[test]
     fn every_plan_fits_its_budget_and_more_memory_gives_no_fewer_slots(
@@ -207,5 +227,25 @@ proptest! {
         prop_assert!(here.slots() <= there.slots());
         prop_assert!(here.slots() >= needs.least_slots() && here.slots() <= needs.n_experts());
         prop_assert!(here.rows >= 32);
+    }
+
+    #[test]
+    fn every_dense_plan_fits_its_budget_and_more_memory_keeps_no_fewer_layers(
+        needs in dense_needs(), share in 0.0_f64..1.3, more in 0_u64..1 << 26,
+    ) {
+        let limits = needs.limits();
+        prop_assert!(limits.floor <= limits.whole);
+        if limits.floor > 0 {
+            prop_assert!(plan(&needs, limits.floor - 1).is_err());
+        }
+        let budget = limits.floor.saturating_add(((limits.whole - limits.floor) as f64 * share) as u64);
+        let pinned = |plan: &MemoryPlan| match plan.placement {
+            Placement::Layers(dense) => dense.pinned,
+            _ => needs.dense_layers.len(),
+        };
+        let here = plan(&needs, budget).unwrap();
+        let there = plan(&needs, budget.saturating_add(more)).unwrap();
+        prop_assert!(here.total() <= budget, "{} of {budget}", here.total());
+        prop_assert!(pinned(&here) <= pinned(&there) && here.rows >= 32);
     }
 }

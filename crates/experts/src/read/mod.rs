@@ -21,6 +21,7 @@ pub use error::ReadError;
 pub use files::{Files, IoMode};
 pub use probe::{IoChoice, Segment, choose, choose_among, measure};
 pub use window::{BLOCK, Window};
+pub(crate) use window::{laid_out, parts_of, room_for};
 
 use crate::Slots;
 use queue::Queue;
@@ -66,7 +67,7 @@ pub type Finished = Vec<(u64, Result<(), ReadError>)>;
 ///
 /// Dropping a reader cancels what has not started and leaves the rest to end on its own; the slots' memory lives until then.
 pub trait Reader: Send {
-    /// Starts to read `parts`, one to three for an expert, which end together as `id`.
+    /// Starts to read `parts`, such as the three of an expert, which end together as `id`.
     ///
     /// # Panics
     /// Where a slot is lent or already read into, a window exceeds its slot, or `id` is in flight.

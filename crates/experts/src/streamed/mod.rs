@@ -15,10 +15,10 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use smallvec::{SmallVec, smallvec};
+use smallvec::smallvec;
 use turbospark_format::Gguf;
 
-use crate::read::{Finished, ReadPart, Reader, Wait, Window};
+use crate::read::{Finished, Reader, Wait, laid_out, parts_of};
 use crate::slots::{Leased, SlotState, Slots};
 use crate::{CacheCore, ExpertError, ExpertLayout, Few, Key, Parts, Residency, RouteBatch, Stats, Wave};
 
@@ -161,15 +161,10 @@ impl Streamed {
     }
 
     fn send(&mut self, key: Key, slot: usize) -> Result<(), ExpertError> {
-        let mut parts: SmallVec<[ReadPart; 3]> = SmallVec::new();
-        let mut at = 0;
-        for segment in self.layout.segments(&self.gguf, key.layer as usize, key.expert)? {
-            parts.push(ReadPart { file: segment.file, offset: segment.offset, len: segment.len, slot, at });
-            at += Window::of(segment.offset, segment.len).len;
-        }
+        let segments = self.layout.segments(&self.gguf, key.layer as usize, key.expert)?;
         self.next_id += 1;
         self.pending.insert(self.next_id, (key, slot));
-        self.reader.submit(self.next_id, &parts);
+        self.reader.submit(self.next_id, &parts_of(&segments, slot));
         Ok(())
     }
 
@@ -251,11 +246,8 @@ impl Streamed {
         for (lent, &expert) in self.wave.iter().zip(experts) {
             let segments = self.layout.segments(&self.gguf, layer as usize, expert)?;
             per_expert = segments.len();
-            let mut at = 0;
-            for segment in segments {
-                let window = Window::of(segment.offset, segment.len);
+            for (segment, at, window) in laid_out(&segments) {
                 parts.push(&lent[at + window.skip..][..segment.len]);
-                at += window.len;
             }
         }
         Ok((per_expert, parts))

@@ -14,7 +14,7 @@ pub use cache::CpuCache;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
-use turbospark_experts::Wave;
+use turbospark_experts::{HeldLayer, Wave};
 use turbospark_format::Gguf;
 use turbospark_kernels::{
     AttnParams, AttnRow, AttnScratch, Cpu, DeltaGates, DeltaWeights, Groups, Mat, MatJob, MatScratch,
@@ -32,7 +32,7 @@ pub(crate) use account::scratch_bytes;
 use moe::{MoeState, Parts};
 use ropes::Ropes;
 use weights::Weights;
-pub(crate) use weights::vector_bytes;
+pub(crate) use weights::{is_vector, vector_bytes};
 
 /// Added to the squared length of a delta net's queries and keys; no file has a key for it.
 const KEY_EPS: f32 = 1e-6;
@@ -120,6 +120,10 @@ impl Device for CpuDevice {
 
     fn begin(&mut self, rows: &[Row]) {
         self.ropes.begin(rows);
+    }
+
+    fn hold(&mut self, layer: Option<HeldLayer>) {
+        self.weights.hold(layer);
     }
 
     fn embed(&mut self, embedding: &Embedding, width: usize, rows: &[Row], out: &mut CpuBuffer) {

@@ -2,9 +2,10 @@
 //!
 //! Invariant: what opening checked needs no check later: every matrix that a spec names has whole blocks in each row.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use turbospark_experts::HeldLayer;
 use turbospark_format::{Gguf, TensorInfo, dequantize};
 use turbospark_kernels::Mat;
 use turbospark_model::{
@@ -18,6 +19,8 @@ use crate::EngineError;
 pub(super) struct Weights {
     gguf: Arc<Gguf>,
     vectors: HashMap<usize, Vec<f32>>,
+    /// The matrices of a layer that is not mapped.
+    held: Option<HeldLayer>,
 }
 
 impl Weights {
@@ -36,7 +39,7 @@ impl Weights {
                 return Err(bad(tensor));
             }
         }
-        Ok(Weights { gguf, vectors })
+        Ok(Weights { gguf, vectors, held: None })
     }
 
     /// The values of a vector that the spec names.
@@ -51,14 +54,14 @@ impl Weights {
     /// The matrix of a projection, or `None` where its rows are not whole blocks, which opening refused.
     pub(super) fn matrix(&self, linear: &Linear) -> Option<Mat<'_>> {
         let info = self.info(linear.weight);
-        part(info, self.gguf.bytes(info), linear.first_row, linear.rows, linear.columns)
+        part(info, self.bytes(linear.weight), linear.first_row, linear.rows, linear.columns)
     }
 
     /// Matrix `i` of a stack.
     pub(super) fn stacked(&self, stack: &Stack, i: usize) -> Option<Mat<'_>> {
-        let info = self.info(stack.weight);
-        let size = self.gguf.bytes(info).len() / stack.n;
-        self.of_stack(stack, &self.gguf.bytes(info)[i * size..][..size])
+        let bytes = self.bytes(stack.weight);
+        let size = bytes.len() / stack.n;
+        self.of_stack(stack, &bytes[i * size..][..size])
     }
 
     /// One matrix of a stack, from the bytes of all stored rows of it.
@@ -69,9 +72,19 @@ impl Weights {
     /// Row `row` of a matrix of `width` columns, dequantised.
     pub(super) fn row(&self, tensor: TensorRef, row: usize, out: &mut [f32]) {
         let info = self.info(tensor);
-        let bytes = self.gguf.bytes(info);
+        let bytes = self.bytes(tensor);
         let size = bytes.len() / rows(info);
         dequantize(info.block_type, &bytes[row * size..][..size], out);
+    }
+
+    /// Takes matrices from `layer` instead of the mapping, as far as it has them.
+    pub(super) fn hold(&mut self, layer: Option<HeldLayer>) {
+        self.held = layer;
+    }
+
+    fn bytes(&self, tensor: TensorRef) -> &[u8] {
+        let held = self.held.as_ref().and_then(|layer| layer.bytes(tensor.index));
+        held.unwrap_or_else(|| self.gguf.bytes(self.info(tensor)))
     }
 
     fn info(&self, tensor: TensorRef) -> &TensorInfo {
@@ -116,8 +129,14 @@ fn bad(tensor: &TensorInfo) -> EngineError {
 
 /// Bytes of the vectors that are held as f32.
 pub(crate) fn vector_bytes(spec: &ModelSpec, gguf: &Gguf) -> u64 {
-    let indices: std::collections::HashSet<usize> = vectors_of(spec).iter().map(|t| t.index).collect();
+    let indices: HashSet<usize> = vectors_of(spec).iter().map(|t| t.index).collect();
     indices.into_iter().map(|i| (gguf.tensors()[i].elements() * size_of::<f32>()) as u64).sum()
+}
+
+/// Says of an index in `Gguf::tensors()` whether the forward pass reads that tensor as a vector.
+pub(crate) fn is_vector(spec: &ModelSpec) -> impl Fn(usize) -> bool {
+    let indices: HashSet<usize> = vectors_of(spec).iter().map(|t| t.index).collect();
+    move |index| indices.contains(&index)
 }
 
 /// Every tensor that the forward pass reads as a vector.
