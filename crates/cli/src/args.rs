@@ -92,11 +92,11 @@ pub(crate) struct ModelArgs {
     /// Number format of the KV cache
     #[arg(long, value_enum, default_value_t = Kv::F16)]
     pub(crate) kv: Kv,
-    /// Memory that the whole process may take, such as 4GiB or 3500M; default: what is free. Experts that don't fit are read from the
-    /// file when they are needed
+    /// Memory that the whole process may take, such as 4GiB or 3500M; default: what is free. Experts that don't fit, or the layers
+    /// of a model without experts, are read from the file when they are needed
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     pub(crate) memory: Option<u64>,
-    /// How experts that don't fit are read
+    /// How what doesn't fit is read
     #[arg(long, value_enum, default_value_t = Io::Auto)]
     pub(crate) io: Io,
     /// Don't read the next layer's likely experts while the disk is idle
@@ -118,7 +118,7 @@ impl ModelArgs {
     }
 }
 
-/// How experts that don't fit in memory are read.
+/// How what doesn't fit in memory is read.
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Io {
     /// Past the page cache where the file system can, else through it

@@ -11,6 +11,8 @@ mod chat;
 mod evaluate;
 #[path = "cli/inspect_bench.rs"]
 mod inspect_bench;
+#[path = "cli/larger.rs"]
+mod larger;
 #[path = "cli/plan.rs"]
 mod plan;
 #[path = "cli/real_models.rs"]

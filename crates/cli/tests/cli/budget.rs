@@ -13,14 +13,14 @@ use turbospark_format::{BlockType, GgufWriter};
 use crate::support::{Ran, arg, command, skipped, turbospark};
 
 /// What the tests' runs may take: several times less than the model's experts.
-const BUDGET: u64 = 72 << 20;
+pub(crate) const BUDGET: u64 = 72 << 20;
 /// Layers, experts of each, and the width of all that has one.
 const LAYERS: u32 = 8;
 const EXPERTS: u32 = 64;
 const WIDTH: usize = 512;
 
 /// A mixture of experts as gpt-oss has them, of 216 MB, nearly all of it experts; written once for all tests.
-fn model() -> &'static Path {
+pub(crate) fn model() -> &'static Path {
     static MODEL: OnceLock<PathBuf> = OnceLock::new();
     MODEL.get_or_init(|| {
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("budget.gguf");
@@ -141,14 +141,14 @@ fn memory() -> String {
 }
 
 /// A memory cgroup of a test, version 1 or 2.
-struct Group {
+pub(crate) struct Group {
     path: PathBuf,
     second: bool,
 }
 
 impl Group {
     /// One with `limit`, or a loud note that the test is skipped.
-    fn new(limit: u64) -> Option<Group> {
+    pub(crate) fn new(limit: u64) -> Option<Group> {
         let root = Path::new("/sys/fs/cgroup");
         let second = !root.join("memory").is_dir();
         let parent = if second { root.to_owned() } else { root.join("memory") };
@@ -174,7 +174,7 @@ impl Group {
     }
 
     /// The binary, which moves into the group before it begins.
-    fn command(&self, args: &[&str]) -> Command {
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
         let inner = command(args);
         let mut outer = Command::new("sh");
         outer.arg("-c").arg("echo $$ > \"$0\" && exec \"$@\"").arg(self.path.join("cgroup.procs"));
@@ -207,7 +207,7 @@ impl Drop for Group {
 }
 
 /// The bytes after `peak memory ` in the statistics.
-fn peak(err: &str) -> f64 {
+pub(crate) fn peak(err: &str) -> f64 {
     let told = err.split_once("peak memory ").expect("the statistics tell the peak").1;
     let mut words = told.split_whitespace();
     let number: f64 = words.next().unwrap().parse().unwrap();

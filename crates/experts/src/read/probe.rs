@@ -40,12 +40,12 @@ pub struct IoChoice {
 
 /// The ways that [`choose`] tries, the most likely first.
 const CANDIDATES: [Method; 6] = [
+    Method { engine: Engine::Threads(8), request_bytes: 8 << 20 },
     Method { engine: Engine::Threads(4), request_bytes: 4 << 20 },
-    Method { engine: Engine::Uring(8), request_bytes: 1 << 20 },
+    Method { engine: Engine::Uring(16), request_bytes: 1 << 20 },
     Method { engine: Engine::Threads(8), request_bytes: 1 << 20 },
-    Method { engine: Engine::Uring(16), request_bytes: 512 << 10 },
+    Method { engine: Engine::Uring(8), request_bytes: 4 << 20 },
     Method { engine: Engine::Threads(2), request_bytes: 4 << 20 },
-    Method { engine: Engine::Uring(4), request_bytes: 4 << 20 },
 ];
 
 /// Opens the fastest way to read `segments` of `files` into `slots`, none of which may be in use.
