@@ -101,9 +101,14 @@ class Character:
 
     def form(self, form, s):
         if form == "":
+            if (s.fresh_sentence and not s.quoting and self.known and s.prev and s.prev[0] is self and s.rand() < 0.45
+                    and self.short(s)):
+                return "she" if self.she else "he"
+            return self.naming(s)
+        if form == "N":
             return self.naming(s)
         if form == "e":
-            if self.known and s.rand() < 0.75 and self.short(s):
+            if self.known and s.rand() < 0.85 and self.short(s):
                 return "she" if self.she else "he"
             if self.known and s.rand() < 0.12 and self.size and s.alone(self):
                 if self not in s.cur:

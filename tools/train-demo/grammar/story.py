@@ -10,8 +10,6 @@ from .template import BREAK, Choice, compiled
 from .words import POOLS
 
 _ARTICLE = re.compile(r"\b([Aa])n? (?=([A-Za-z]+))")
-_START = re.compile(r'(?:^"?|(?<=[.!?] )"?|(?<=[.!?]" )"?)([a-z])')
-_LOWER_AFTER = re.compile(r'(?<=[a-z])')
 _SILENT_H = ("hour", "honest", "honour")
 _HARD_U = ("uni", "use", "usu", "one", "once", "eu")
 
@@ -149,7 +147,9 @@ class Story:
             self.pars.append([])
         speaker = self.v[who]
         self.fresh_sentence = True
+        self.quoting = True
         line = self.text(self.fresh(lines))
+        self.quoting = False
         mark = line[-1]
         first, rest = line, ""
         cut = re.search(r'(?<=[.!?]) ', line)
@@ -159,8 +159,8 @@ class Story:
         verb = how or self.pick(
             ("asked", "asked", "asked", "wondered") if mark == "?" else
             ("cried", "called", "shouted", "said") if mark == "!" else
-            ("said", "said", "said", "said", "answered" if self.used_q(who) else "said"))
-        self.last_q = who
+            ("said", "said", "said", "answered" if self.asked not in (None, who) else "said"))
+        self.asked = who if line.endswith("?") else None
         if mark == ".":
             inner = first[:-1] + ","
         else:
@@ -184,10 +184,14 @@ class Story:
             self.pars.append([])
         return self
 
-    last_q = None
+    asked = None
+    quoting = False
 
-    def used_q(self, who):
-        return self.last_q is not None and self.last_q != who
+    def talk(self, one, other, *pairs):
+        """A line and the reply that belongs to it."""
+        line, reply = self.fresh(pairs)
+        self.q(one, line)
+        return self.q(other, reply)
 
     # state
 

@@ -8,7 +8,7 @@ sentence ends and the next begins, so that pronouns are resolved per sentence.
 import re
 
 BREAK = object()
-_END = re.compile(r'(?<=[.!?]) |(?<=[.!?]") ')
+_END = re.compile(r'(?<=[.!?]) |(?<=[.!?]") (?=[A-Z"])')
 
 
 class Slot:
@@ -79,7 +79,8 @@ def compiled(text):
     """The parts of a template; parsed on first use."""
     parts = _cache.get(text)
     if parts is None:
-        parts, at = _sequence(text, 0, False)
+        # A joined subject keeps its name: "Tom and Mia", never "he and Mia".
+        parts, at = _sequence(text.replace("{h} and {", "{h.N} and {"), 0, False)
         if at != len(text):
             raise ValueError(f"template ends early at {at}: {text}")
         _cache[text] = parts

@@ -1,7 +1,7 @@
 """Word pools for `{#name}` slots: words of one class that fit one place."""
 
 _TEXT = """
-happy: happy|glad|cheerful|delighted|full of joy|pleased|as happy as a lark|bright with joy
+happy: happy|glad|cheerful|delighted|full of joy|pleased|as happy as a lark
 sad: sad|unhappy|gloomy|down|very sad|close to tears|heavy-hearted
 worried: worried|troubled|uneasy|anxious|nervous|unsure
 scared: scared|frightened|afraid|full of fear

@@ -1,10 +1,14 @@
 """Endings: the close of the day, what was learned, and the last line."""
 
+AWAY = (
+    "When the sun went down, {h} walked home with a smile.", "Then {h} went home and had {#snack}.", "Soon the sky turned pink, and it was time to go home.",
+    "Back home, {h} ate {#snack} and went to bed, tired and happy.", "On the way home, {h} hummed {#song}.", "{h} skipped all the way home.",
+)
 HOME = (
-    "When the sun went down, {h} walked home with a smile.", "That evening, {h} told the whole story at supper.", "Then {h} went home and had {#snack}.",
+    "That evening, {h} told the whole story at supper.", 
     "That night, {h} fell asleep with a smile on {h.his} face.", "In the evening, {h} lay in bed and thought about the day.", "As the stars came out, {h} yawned and closed {h.his} eyes.",
-    "That night, the moon shone on {h.s} bed, and {h.he} slept soundly.", "Soon the sky turned pink, and it was time to go home.", "{h} went to bed early that night and dreamed sweet dreams.",
-    "At bedtime, {h} was still smiling.", "Back home, {h} ate {#snack} and went to bed, tired and happy.",
+    "That night, the moon shone on {h.s} bed, and {h.he} slept soundly.", "{h} went to bed early that night and dreamed sweet dreams.",
+    "At bedtime, {h} was still smiling.", 
 )
 LAST = (
     "It had been a wonderful day.", "And that was the best day of all.", "What a day it had been!", "And they all lived happily ever after.", "The end.",
@@ -34,7 +38,7 @@ def close(s, moral=None, p=0.55):
         told = True
     r = s.rand()
     if r < 0.4 * (0.5 + s.rich) or (not told and r < 0.35):
-        s(*HOME)
+        s(*(AWAY + HOME if "p" in s.v else HOME))
         told = True
     if s.rand() < (0.3 if told else 0.85):
         s(*LAST)

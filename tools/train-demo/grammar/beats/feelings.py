@@ -19,7 +19,7 @@ SCARED = (
 HAPPY = (
     "{x} was {#happy}.", "{x.e} {#smiled}.", "{x} jumped for joy.", "{x.e} laughed out loud.", "{x.e} felt warm inside.", "{x.s} eyes shone like {#star}.",
     "{x.e} clapped and [cheered|danced|laughed].", "{x.e} danced around in a circle.", "{x.s} heart felt as light as a feather.", "{x} could not stop smiling.",
-    "{x.e} spun around with joy.", "What a happy moment that was!", "{x} had never felt so {#happy}.",
+    "{x.e} spun around with joy.", "What a happy moment that was!", "{x} had never felt so [happy|glad].",
 )
 PROUD = (
     "{x} felt very proud.", "{x.e} stood up tall.", "{x} felt ten feet tall.", "{x.e} glowed with pride.", "{x.s} cheeks were pink with pride.",

@@ -7,7 +7,7 @@ IDEA = (
 )
 NEXT = ("Next, ", "Then ", "After that, ", "So ", "Then ", "A moment later, ")
 FIRST = ("First, ", "At first, ", "", "So ", "", "To begin with, ")
-STILL = ("But {h} did not give up.", "Still, {h} wanted to try again.", "{h.e} took a deep breath and tried again.", "There had to be another way.", "{h.e} shook {h.his} head. What else could {h.he} do?")
+STILL = ("{h} did not give up.", "Still, {h} wanted to try again.", "{h.e} took a deep breath and tried again.", "There had to be another way.", "{h.e} shook {h.his} head. What else could {h.he} do?")
 COMFORT = (
     "Do not be sad, {h}. We will find a way.", "Don't worry. I will help you.", "Dear {h}, everything will be all right.", "Come here and dry your tears. Two heads are better than one.",
     "I know how you feel. Let us think together.", "Cheer up! We can do this together.", "It is all right. Everyone has bad days.", "Do not give up now. I am with you.",
@@ -44,7 +44,7 @@ def tries(s, pairs, most=3):
     left = list(pairs)
     for i in range(count):
         attempt, failure = left.pop(int(s.rand() * len(left)))
-        lead = s.pick(FIRST) if i == 0 and count > 1 else s.pick(NEXT) if i else s.pick(("", "", "So "))
+        lead = s.pick(FIRST) if i == 0 and count > 1 else s.pick(NEXT) if i else ""
         s(lead + attempt)
         s(failure)
         if i + 1 < count and s.rand() < 0.3:
