@@ -23,7 +23,8 @@ def tell(rng, plot):
     text = "\n\n".join(paragraphs)
     if not SHORTEST <= text.count(" ") <= LONGEST:
         return s, None
-    sentences = [t for t in _SENTENCE.split(text) if t]
+    # A short cry or sound may come back; a real sentence may not.
+    sentences = [t for t in _SENTENCE.split(text) if t.count(" ") > 3 or t[-1:] == "."]
     if len(set(sentences)) != len(sentences):
         return s, None
     return s, text

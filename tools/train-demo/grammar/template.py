@@ -80,8 +80,9 @@ def compiled(text):
     parts = _cache.get(text)
     if parts is None:
         # A joined subject keeps its name: "Tom and Mia", never "he and Mia".
-        parts, at = _sequence(text.replace("{h} and {", "{h.N} and {"), 0, False)
-        if at != len(text):
+        named = text.replace("{h} and {", "{h.N} and {")
+        parts, at = _sequence(named, 0, False)
+        if at != len(named):
             raise ValueError(f"template ends early at {at}: {text}")
         _cache[text] = parts
     return parts
