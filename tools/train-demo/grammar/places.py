@@ -34,6 +34,8 @@ SEASONS = {
     "autumn": (("windy", "cool", "foggy", "golden", "rainy", "crisp", "grey"), ("Red and yellow leaves covered the ground.", "The mornings had grown cool and misty.", "Chestnuts dropped from the trees.")),
     "winter": (("cold", "frosty", "snowy", "grey", "icy", "quiet"), ("Snow lay on every roof.", "Breath hung in the air like little clouds.", "Icicles shone under the roofs.")),
 }
+WINTER = ("The snow glittered in the sun.", "A robin hopped over the snow.", "It was so quiet that you could hear the snow fall.", "The bare branches creaked in the cold.", "Little tracks ran across the snow.")
+GREEN = ("Bee", "daisies", "butterfly", "roses", "bumblebee", "dragonfly", "tall grass", "lark", "Snail", "snail", "frog")
 PARTS = ("morning", "afternoon", "morning", "afternoon", "day", "Monday", "Saturday", "Sunday", "Friday")
 
 
@@ -66,6 +68,10 @@ def place(s, *names, season=None, weather=None):
     prep, spots, details = OUT[noun]
     s.v["p"] = Place(noun, prep, spots, details)
     day(s, season, weather)
+    if s.v["season"] == "winter":
+        s.v["p"].details = WINTER
+    elif s.v["season"] == "autumn":
+        s.v["p"].details = tuple(d for d in details if not any(w in d for w in GREEN)) or SEASONS["autumn"][1]
     return s.v["p"]
 
 

@@ -8,11 +8,13 @@ HOME = (
     "That evening, {h} told the whole story at supper.", 
     "That night, {h} fell asleep with a smile on {h.his} face.", "In the evening, {h} lay in bed and thought about the day.", "As the stars came out, {h} yawned and closed {h.his} eyes.",
     "That night, the moon shone on {h.s} bed, and {h.he} slept soundly.", "{h} went to bed early that night and dreamed sweet dreams.",
-    "At bedtime, {h} was still smiling.", 
+    "At bedtime, {h} was still smiling.", "That evening, there was {#snack} for supper, and {h} ate every bit.", "When {h} went to bed, the [crickets|owls|frogs] were singing." , "Late that night, a soft wind sang {h} to sleep.",
+    "In bed, {h} whispered, \"Good night, world.\"", "That night, {h} dreamed of {#flower} and sunshine.", "\"Tomorrow I will do it all again,\" thought {h} before {h.he} fell asleep.", 
 )
 LAST = (
     "It had been a wonderful day.", "And that was the best day of all.", "What a day it had been!", "And they all lived happily ever after.", "The end.",
-    "{h} would never forget that day.", "{h} could hardly wait for tomorrow.", "And {h} was happy.", "Everything was well again.", "It was a day to remember.",
+    "{h} would never forget that day.", "It was the happiest day of the year.", "{h} smiled and smiled.", "And that is how it all ended.", "Who knows what tomorrow will bring?",
+    "{h} told this story many, many times.", "And if you listen closely, you can still hear {h.him} laugh.", "All was well.", "There was no happier {h.kind} in the whole world.", "What a story to tell!", "{h} could hardly wait for tomorrow.", "And {h} was happy.", "Everything was well again.", "It was a day to remember.",
 )
 MORALS = {
     "help": ("{h} learned that it is good to ask for help.", "From then on, {h} always asked for help when something was too hard.", "{h} knew now that things are easier with a friend.", "When we help each other, big troubles become small."),
@@ -38,7 +40,7 @@ def close(s, moral=None, p=0.55):
         told = True
     r = s.rand()
     if r < 0.4 * (0.5 + s.rich) or (not told and r < 0.35):
-        s(*(AWAY + HOME if "p" in s.v else HOME))
+        s(*(AWAY + HOME if "p" in s.v and "home" not in s.v else HOME))
         told = True
     if s.rand() < (0.3 if told else 0.85):
         s(*LAST)

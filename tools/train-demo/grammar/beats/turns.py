@@ -66,8 +66,7 @@ def ask_help(s, who="g", known=False):
     if not known:
         s(*SEES)
     s.q(who, *WHAT)
-    if s.rand() < 0.75:
-        s(*TELL)
+    s(*TELL)
     return s
 
 

@@ -13,7 +13,7 @@ def learn_swim(s):
     s.q("f", "Come in! The water is lovely!", "Come on, {h.name}! It is so much fun!", "Jump in! I will catch you!")
     s.q("h", "No, thank you. I like it here.", "I can't swim.", "Maybe tomorrow.", "It is too deep for me.")
     feel(s, "h", "scared", 0.7); s.par()
-    s("{g} sat down beside {h}.", "{g} saw {h.s} face and came over." if True else "")
+    s("{g} sat down beside {h}.", "{g} saw {h.s} face and came over.")
     s.q("g", "Shall we start very small? Just one toe.", "You do not have to be brave all at once.", "I was afraid too when I was little. I will hold you.", "We will go in step by step.")
     s("So {h} put one toe in the water. Brr! It was cold, but not so bad.", "First {h} only got {h.his} feet wet. That tickled.")
     tries(s, [("{h} blew bubbles.", "Water went up {h.his} nose, and {h.he} coughed."), ("{h} tried to float.", "{h.e} sank like a stone, but {g} held on."), ("{h.e} kicked with both legs.", "There was a lot of splashing, but {h.he} stayed in the same place."), ("a wave came.", "It rolled right over {h.s} head, and {h.he} wanted to go home.")])
@@ -48,7 +48,7 @@ def the_race(s):
         s.q("f", "Go on, {h.name}! You can still win!", "Don't wait for me.", "You will lose because of me.")
         s.q("h", "A friend is more important than a race.", "I won't leave you here.", "We will finish together.")
         s("They crossed the line together, arm in arm. They were last." if h.hand != "wing" else "They crossed the line together. They were last.", "Slowly, side by side, they walked to the finish.")
-        s("But everyone clapped louder than they did for the winner.", "But the crowd cheered as if they had won.", "Even {r} came over. \"That was kind,\" said {r.him}." if False else "{r} came over with the prize. \"You should have it,\" said {r}. \"You were the kindest.\"")
+        s("But everyone clapped louder than they did for the winner.", "But the crowd cheered as if they had won.", "{r} came over with the prize. \"You should have it,\" said {r}. \"You were the kindest.\"")
         feel(s, "h", "happy", 1); moral = "kind"
     elif s.chance(0.6):
         s("{r} was so sure of winning that {r.he} stopped for a rest under a tree.", "{r} looked back, laughed and did not see the big puddle. Splash!", "{r} stopped to wave at the crowd.")
@@ -115,7 +115,7 @@ def dark_room(s):
         s("At last {h} had enough. {h.e} lit a little lamp and got up.", "Then {h} took a deep breath. \"I want to know what it is,\" {h.he} whispered.")
         s("Step by step, {h.he} went towards the noise.", "{h.s} knees shook, but {h.he} went on.")
         moral = "brave"
-    s("And what did they see? It was only {truth}!" if "x" not in s.v or s.chance(0) else "It was only {truth}!", "There was no monster at all. It was {truth}!", "The scary noise was {truth}. That was all!")
+    s("And what did they see? It was only {truth}!", "There was no monster at all. It was {truth}!", "The scary noise was {truth}. That was all!")
     s("{h} laughed out loud.", "{h} giggled with relief.", "What a silly monster that was!")
     s("Back in bed, {h.he} listened again. \"{noise1}!\" Now it sounded almost friendly.", "{h} crawled back into bed and was not afraid anymore.", "After that, the dark was just the dark.")
     s("Soon {h.he} was fast asleep.", "Before long, {h.he} was dreaming of {#flower} and {#treasure}.")

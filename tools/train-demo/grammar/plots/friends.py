@@ -9,7 +9,7 @@ def new_friend(s):
     s.title("A new friend", "{h} and {f.name}", "The new {fk}"); s.topic("makes a new friend", "meets a shy {fk}", "finds a friend to play with")
     opening(s)
     s("But {h} had nobody to play with.", "There was just one thing missing. {h} had no friend nearby.", "{h} often played alone and wished for a friend.")
-    s("{when}, {h} went {p.to} and saw a {fk} who sat there all alone.", "{when}, a new family moved in close by. They had a {fk}, and {h} saw {h2} sitting {p.in}." if False else "{when}, a new family moved in close by. Their {fk} was sitting {p.in}.", "{when}, {h} noticed a {fk} {p.in}. {h} had never seen this {fk} before.")
+    s("{when}, {h} went {p.to} and saw a {fk} who sat there all alone.", "{when}, a new family moved in close by. Their {fk} was sitting {p.in}.", "{when}, {h} noticed a {fk} {p.in}. {h} had never seen this {fk} before.")
     detail(s, 0.4)
     s.par()
     s("{h} wanted to say hello, but {h.he} did not dare.", "{h} felt shy. What should {h.he} say?", "{h} hid behind a tree and watched for a while.")
@@ -22,7 +22,7 @@ def new_friend(s):
     s('"I am {f}," said the {fk}.', '"My name is {f}. I thought that nobody here liked me," said the {fk}.', '"I would love to. I am {f}," the {fk} said.')
     s.par()
     s("They played with the {o} [until it got dark|all afternoon|until they were out of breath].", "First {h} had a turn, and then {f}. They laughed and laughed.", "{f} knew a trick with the {o.n}, and {h} knew another.")
-    s("They found out that they both loved {#snack}." if False else "They found out that they both loved [pancakes|puddles|funny songs|ghost stories|plum jam].", "{h} showed {f} the best places {p.in}.", "{f} told a joke, and {h} laughed so hard that {h.he} got the hiccups.")
+    s("They found out that they both loved [pancakes|puddles|funny songs|ghost stories|plum jam].", "{h} showed {f} the best places {p.in}.", "{f} told a joke, and {h} laughed so hard that {h.he} got the hiccups.")
     cheer(s, 0.4)
     s.q("f", "Will you come again tomorrow?", "Today I was sad, and now I am so glad.", "I am happy that you came over to me.")
     s.q("h", "Tomorrow and every day!", "Of course I will!", "I am happy too.")
@@ -34,8 +34,8 @@ def quarrel(s):
     h = hero(s); f = friend(s, role="best friend"); place(s); o = thing(s, "share")
     s.title("The quarrel", "{h} and {f.name} make up", "One {o.n} for two"); s.topic("quarrels with a friend over a {o}", "has a fight with {h.his} best friend", "does not want to share a {o.n}")
     opening(s)
-    s("{h} did everything together with {f}.", "{f} lived close by, and the two played every day." if False else "{h} and {f} played together every day.")
-    s("{when}, they found a {o} {p.in}, and both wanted it." if o.noun != "swing" else "{when}, there was a {o} {p.in}, and both wanted to use it.", "{when}, they were playing with a {o}. But both of them wanted to be first.", "{when}, {f} took the {o.n} without asking, and {h} got angry." if False else "{when}, both {h} and {f} wanted the {o} at the same time.")
+    s("{h} did everything together with {f}.", "{h} and {f} played together every day.")
+    s("{when}, they found a {o} {p.in}, and both wanted it." if o.noun != "swing" else "{when}, there was a {o} {p.in}, and both wanted to use it.", "{when}, they were playing with a {o}. But both of them wanted to be first.", "{when}, both {h} and {f} wanted the {o} at the same time.")
     s.q("h", "I saw it first!", "It is my turn!", "You always get everything!")
     s.q("f", "No, it is mine!", "That is not fair!", "You never share!")
     if o.noun != "swing":
@@ -131,7 +131,7 @@ def helping_grump(s):
     s("{g} was silent for a while. Then {g.he} opened the door wide.", "Something strange happened. {g} smiled!", "The corners of {g.s} mouth went up, slowly, as if they were rusty.")
     s("They sat by the [fire|window] and talked. {g} knew wonderful stories.", "{g} showed {h} [an old fiddle|a box full of letters|a ship in a bottle] and told its story.")
     s("It turned out that {g} was not grumpy at all, only lonely.", "{h} found out that {g} had been sad for a long time.")
-    s("After that, {h} came every Sunday, and {f} came too.", "From then on, {g} waved from the window whenever {h} walked by.", "Now {g} laughs more than anyone else." if False else "Soon {g} laughed louder than anyone else.")
+    s("After that, {h} came every Sunday, and {f} came too.", "From then on, {g} waved from the window whenever {h} walked by.", "Soon {g} laughed louder than anyone else.")
     close(s, "kind")
 
 

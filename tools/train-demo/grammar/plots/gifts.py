@@ -24,18 +24,19 @@ def surprise_party(s):
     s.q("f", "We could never forget you!", "It was so hard to keep the secret!", "We worked on it all day long!")
     feel(s, "h", "happy", 1)
     s("{h} blew out the candles and made a wish.", "They danced and sang until late.", "{h} got a [red drum|book of stars|new scarf|little boat], but the best gift was having such friends.")
-    close(s, "friend" if False else None)
+    close(s, None)
 
 
 @plot
 def wishing(s):
-    h = hero(s); f = friend(s); day(s, weather="clear" if False else None); g = parent(s)
+    h = hero(s); f = friend(s); day(s); g = parent(s)
     s.v["src"] = s.pick(("a wishing well", "a falling star", "a golden fish", "a tiny fairy in a bluebell", "an old brass lamp", "a talking stone", "a snow white bird"))
     src = s.v["src"]
+    s.v["thesrc"] = "the " + src.split(" ", 1)[1]
     wish = s.pick((("to be as tall as a tree", "{h.he} was as tall as a tree", "{h.he} did not fit into the house anymore, and nobody could hear what {h.he} said"),
                    ("that everything {h.he} touched would turn into cake", "everything {h.he} touched turned into cake", "{h.his} pillow was full of crumbs, and {h.he} could not even have a drink of water"),
                    ("to be invisible", "nobody could see {h.him}", "nobody said good morning, and everyone bumped into {h.him}"),
-                   ("that it would be {h.his} birthday every day", "it was {h.his} birthday every day", "soon {h.he} was sick of cake, and nobody came to the party anymore"),
+                   ("that it would be {h.his} birthday every day", "it was {h.his} birthday every day", "{h.he} was sick of cake, and nobody came to the party anymore"),
                    ("to sleep as long as {h.he} liked", "{h.he} slept for a whole week", "{h.he} had missed the fair, and all the berries had been eaten"),
                    ("to be able to fly", "{h.he} rose into the air like a balloon", "{h.he} could not get down again, and it was cold and lonely up there"),
                    ("that nobody would ever tell {h.him} what to do", "all the grown-ups were gone", "nobody cooked, nobody told stories, and it was very quiet")))
@@ -44,7 +45,7 @@ def wishing(s):
     opening(s)
     s("{when}, {h} found {src}." if "star" not in src else "One clear night, {h} saw {src}.", "{when}, while looking for {#treasure}, {h} came upon {src}." if "star" not in src else "One night, {h} could not sleep, and through the window {h.he} saw {src}.")
     s('"You may make one wish," said a soft voice.', '"Make a wish," said a voice, "but think about it well."')
-    s("{h} did not think for long. {h.e} wished {wish}.", "\"I wish...\" {h} began, and then {h.he} wished {wish}." if False else "{h} knew at once what {h.he} wanted. {h.e} wished {wish}.")
+    s("{h} did not think for long. {h.e} wished {wish}.", "{h} knew at once what {h.he} wanted. {h.e} wished {wish}.")
     s("Puff! The wish came true, and {done}.", "There was a flash, and then {done}.", "In the blink of an eye, {done}.")
     s.q("h", "This is wonderful!", "Hooray! It worked!", "I am so lucky!")
     s("At first it was great fun.", "For a while, {h} enjoyed it very much.", "{h} laughed and danced with joy.")
@@ -53,12 +54,12 @@ def wishing(s):
     s("{h} missed {f} and {g}.", "{h} could not even play with {f} as before." )
     feel(s, "h", "sad", 1)
     s.q("h", "I don't want this anymore.", "I wish that I had never wished!", "It was better before.")
-    s("{h} went back to the same place and called.", "So {h} went to find {src} again." if "star" not in src else "That night, {h} looked up at the sky and called.")
+    s("{h} went back to the same place and called.", "So {h} went to find {thesrc} again." if "star" not in src else "That night, {h} looked up at the sky and called.")
     s("The voice laughed softly. \"What have you learned?\"", '"Ah, there you are again," said the voice. "What do you want now?"')
     s.q("h", "I had everything that I need, and I did not know it.", "I want everything to be as it was.", "The best things are the ones that I had before.")
     s("Puff! Everything was as before.", "And with a little puff, everything was normal again.")
     s("{h} ran home and hugged {g}. Then {h.he} ran to {f} to play." if h.she != g.she else "{h} ran home and hugged {g}. Then it was time to play with {f}.", "There was {f}, and {h} had never been so glad to see someone.")
-    s("When anyone asks {h} what {h.he} wishes for, {h.he} says, \"Nothing at all!\"" if False else "{h} did not need another wish after that.", "From then on, {h} thought twice before {h.he} wished for something.")
+    s("{h} did not need another wish after that.", "From then on, {h} thought twice before {h.he} wished for something.")
     close(s, "self", 0.3)
 
 
@@ -80,7 +81,7 @@ def last_piece(s):
     s("They sat side by side and chewed happily.", "They ate slowly, and it tasted better than any other before.")
     if s.chance(0.5):
         s("{w} came by and saw how they shared.", "{w} had been watching them.")
-        s("\"That is how it should be,\" said {w}, and gave them {#snack} on top." if False else '"I like to see that," said {w}, and gave them a whole bag of {#snacks}.', "The next day, {w} gave both of them a whole basket of {#snacks}.")
+        s('"I like to see that," said {w}, and gave them a whole bag of {#snacks}.', "The next day, {w} gave both of them a whole basket of {#snacks}.")
     else:
         s("The next day, {f} brought a big bag of {#snacks} and gave half of it to {h}.", "A week later, {h} had nothing to eat, and it was {f} who shared.")
     s("Half a {o.n} with a friend is more than a whole one alone.", "{h} was only half full, but twice as happy.", "Only the sparrow got the crumbs, and it was happy too.")
@@ -112,6 +113,7 @@ def give_away(s):
     s.q("g", "Wool can be knitted again. A kind heart cannot.", "Then I will knit another one.", "I am proud of you.")
     s("A week later, {h} had a new {o.n}, and it was even warmer.", "That very evening, the needles went click, click, click.")
     s("And whenever the wind blew cold, {h} thought of {thewho} and felt warm.", "All winter long, {h} saw {thewho} now and then, warm and well.")
+    s.v["home"] = "yes"
     close(s, "kind")
 
 

@@ -33,6 +33,7 @@ def lost_toy(s):
         s("{h.e} ran there {#simile_fast}. And there it was, the {o}!", "And look! The {o} was lying {spot}, just where {h.he} had left it.")
         feel(s, "h", "happy", 1)
         moral = "careful"
+    s.v["home"] = "yes"
     s("{h} held the {o.n} tight all the way home.", "From that day, the {o.n} always had its own safe place [by the bed|on the shelf|near the door].", "{h} [wiped|brushed] the {o.n} clean and carried it home.", "That night the {o} lay right beside {h.s} pillow.")
     close(s, moral)
 

@@ -65,7 +65,7 @@ def baking_day(s):
     h = hero(s); g = parent(s); day(s); o = thing(s, "food", never=("jar of jam", "pancake", "cookie"))
     f = friend(s)
     s.title("The {o}", "{h} bakes", "A surprise in the oven") if o.noun != "pot of soup" else s.title("The {o}", "{h} cooks", "Soup for everyone")
-    s.topic("makes {a_o}" if False else "makes a {o}", "wants to make a {o} for {g}" if False else "makes a {o} with {g}")
+    s.topic("makes a {o}", "makes a {o} with {g}")
     s.v["verb"] = "cook" if o.noun == "pot of soup" else "bake"
     opening(s)
     s("{when}, {h} wanted to {verb} a {o}.", "{when}, {h} asked {g} if they could {verb} a {o}.", "{when}, {g} said, \"Today we will {verb} a {o}.\"")
@@ -152,7 +152,7 @@ def lemonade_stand(s):
 @plot
 def wonky_gift(s):
     h = hero(s); f = friend(s); o = thing(s, "gift"); day(s); g = parent(s)
-    s.title("A gift for {f.name}", "The {o}", "{h}'s gift"); s.topic("makes {a_gift}" if False else "makes a {o} for a friend", "has no money for a gift")
+    s.title("A gift for {f.name}", "The {o}", "{h}'s gift"); s.topic("makes a {o} for a friend", "has no money for a gift")
     opening(s)
     s("Soon it was {f.s} birthday.", "{when}, {h} got a letter. It was an invitation to {f.s} birthday party!", "{when}, {h} remembered that it would soon be {f.s} birthday.")
     s("{h} wanted to give {f} something nice, but {h.he} had no money.", "{h} looked in {h.his} money box. There was only one [coin|button] in it.", "{h} went to the shop, but everything there cost too much.")
@@ -191,6 +191,6 @@ def old_bench(s):
     s("When it was done, the {what} shone {c} in the sun.", "At last the {what} was as {c} as [ever|on its first day].")
     s("{g} could not believe {g.his} eyes.", "{g} wiped away a happy tear.", "{g} clapped {g.his} {g.hands}." if g.hand != "wing" else "{g} flapped {g.his} wings with joy.")
     s.q("g", "It is just like when I was young!", "It is more beautiful than ever!", "You two are real treasures.")
-    s("Nobody touched it until the paint was dry. Well, almost nobody. {h} had a {c} {h.hand} all week.", "They all had {#snack} together." if False else "Then {g} brought [a plate of cookies|warm buns|cold juice] for everyone.")
+    s("Nobody touched it until the paint was dry. Well, almost nobody. {h} had a {c} {h.hand} all week.", "Then {g} brought [a plate of cookies|warm buns|cold juice] for everyone.")
     feel(s, "h", "proud", 0.6)
     close(s, "kind")

@@ -57,6 +57,7 @@ def hurt_bird(s):
     feel(s, "h", "sad", 0.7)
     s("{h} opened the window. The {b} flew up, up, up into the blue sky.", "{h} carried it outside and opened {h.his} {h.hands}. Whirr! It was gone." if h.hand != "wing" else "{h} carried it outside, and whirr! It was gone.")
     s("It turned one circle above {h.s} head, as if to say thank you.", "From the top of a tree, it sang its best song.")
+    s.v["home"] = "yes"
     s("And every spring, a {b} sings in front of {h.s} window.", "The next morning, there was a single feather on the windowsill.", "{h} waved until it was only a dot.")
     close(s, "kind")
 
@@ -145,7 +146,7 @@ def stars_moon(s):
     s.title("{h} and {want}", "Catching {want}"); s.topic("wants to catch {want}", "tries to reach {want}"); s.tags.append("moon" if "moon" in s.v["want"] else "star")
     opening(s, timed=False)
     s("Every night, {h} looked up at the sky and thought how lovely {want} was." if s.v["want"] == "the moon" else "Every night, {h} counted the stars from {h.his} bed.")
-    s("One night, {h.he} had a wish. {h.e} wanted to have {want} for {h.his} own room.", "One evening, {h.he} said, \"I want to have {want}!\"" if h.world else "")
+    s("One night, {h.he} had a wish. {h.e} wanted to have {want} for {h.his} own room.", "One evening, {h.he} said, \"I want to have {want}!\"")
     s("{h} called {f}, and they went {p.to}.", "{f} thought that it was a great plan, and they went {p.to} together.")
     s.par()
     tries(s, [("{h.e} jumped as high as {h.he} could.", "It was not high enough."), ("{h.e} climbed the tallest rock.", "The sky was just as far away as before."), ("{h.e} held up a net on a long stick.", "{h.e} caught a moth and let it go again."), ("they threw a rope into the air.", "It came down on their heads."), ("they asked an owl to fetch it.", '"Hoo! Much too far," said the owl.'), ("they built a tower of stones.", "It fell down with a rumble.")])
@@ -158,5 +159,6 @@ def stars_moon(s):
     s.q("g", "It is lovely. But out there, everyone can see it.", "You caught it very well. But will the sky not be dark without it?", "The best things can't be kept in a bucket.")
     s("{h} thought about it. Then {h.he} poured the water out on the grass.", "So {h} carried the bucket outside and let {want} go.")
     s("Up in the sky, {want} seemed to wink.", "And there it was again, high above the roof, shining for all.")
+    s.v["home"] = "yes"
     s("From {h.his} bed, {h} could see it through the window.", "Now {want} belonged to everyone, and so it belonged to {h} too.")
     close(s)

@@ -25,7 +25,7 @@ def broken_lie(s):
     s.maybe(0.35, "{f} came by, and {h} told {f.him} the secret. \"Tell the truth,\" said {f}. \"You will feel better.\"" if h.she != f.she else "{f} came by and heard the secret. \"Tell the truth,\" said {f}. \"You will feel better.\"")
     s.par()
     s("At last {h} went to {g} with tears in {h.his} eyes.", "In the end, {h} got up and went to find {g}.", "{h} took a deep breath and pulled {g.s} sleeve." if h.world == "child" else "{h} took a deep breath and went to {g}.")
-    s.q("h", "I broke the {o.n}. I am so sorry.", "It was me. I was afraid to tell you.", "I told a lie. {else2} did not do it. I did." if s.v["else"] == "x" else "I told you a lie. It was me.")
+    s.q("h", "I broke the {o.n}. I am so sorry.", "It was me. I was afraid to tell you.", "I told you a lie. It was me.")
     s("{g} took {h} in {g.his} arms." if h.she != g.she else "{g} gave {h} a hug.", "{g} nodded and smiled a little.")
     s.q("g", "I am sad about the {o.n}, but I am glad that you told me the truth.", "That was brave. The truth is not always easy.", "A {o.n} can be mended, and so can a lie.", "Thank you for telling me. Let us clean up together.")
     s("Together they glued the {o.n}. It had many cracks, but it could stand again.", "{h} saved {h.his} coins and bought a new {o.n}." , "{h} painted a picture of the {o.n} for {g}, and it hung on the wall for many years.")

@@ -105,6 +105,7 @@ def snow_day(s):
         s("But now {f.s} {f.hands} were [cold as ice|red with cold].", "Then {f} began to shiver.")
         s("{h} gave {f} {h.his} own [mittens|scarf|warm shawl].", "{h} shared {h.his} mittens: one for {h.him}, one for {f}." if h.she != f.she else "{h} took off one mitten and gave it to {f}. Now they had one each.")
     s("In the end, they sat by the stove with hot [cocoa|milk|soup].", "Then {g} called them in for {#snack}.", "When their toes were cold, they went in and drank cocoa.")
+    s.v["home"] = "yes"
     s("From the window they could see the {what}. It seemed to wave.", "Outside, the {what} stood in the moonlight and smiled.", "\"Good night, {what}!\" they called through the window.")
     close(s)
 
