@@ -6,7 +6,7 @@ stands twice in one story.
 import random
 import re
 
-from .plots import PLOTS
+from .plots import LONG, PLOTS
 from .prompts import request, title_line
 from .story import Story
 
@@ -18,6 +18,7 @@ _ALL = tuple(PLOTS.values())
 def tell(rng, plot):
     """One story in paragraphs by this plot, or None where it must be retold."""
     s = Story(rng)
+    s.long = plot.__name__ in LONG
     plot(s)
     paragraphs = s.finish()
     text = "\n\n".join(paragraphs)

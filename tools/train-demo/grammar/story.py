@@ -46,6 +46,7 @@ class Story:
         self.said = set()
         self.titles, self.topics, self.tags = [], [], []
         self.timed = False
+        self.long = False
         self.paragraphs = self.rand() < 0.72
         self.own_lines = self.paragraphs and self.rand() < 0.45
         self.rich = 0.3 + 0.7 * self.rand()
@@ -157,7 +158,7 @@ class Story:
             first, rest = line[:cut.start()], line[cut.end():]
             mark = first[-1]
         verb = how or self.pick(
-            ("asked", "asked", "asked", "wondered") if mark == "?" else
+            ("asked",) if mark == "?" else
             ("cried", "called", "shouted", "said") if mark == "!" else
             ("said", "said", "said", "answered" if self.asked not in (None, who) else "said"))
         self.asked = who if line.endswith("?") else None

@@ -16,6 +16,7 @@ LAST = (
     "{h} would never forget that day.", "It was the happiest day of the year.", "{h} smiled and smiled.", "And that is how it all ended.", "Who knows what tomorrow will bring?",
     "{h} told this story many, many times.", "And if you listen closely, you can still hear {h.him} laugh.", "All was well.", "There was no happier {h.kind} in the whole world.", "What a story to tell!", "{h} could hardly wait for tomorrow.", "And {h} was happy.", "Everything was well again.", "It was a day to remember.",
 )
+TIMELESS = tuple(line for line in LAST if "day" not in line and "tomorrow" not in line)
 MORALS = {
     "help": ("{h} learned that it is good to ask for help.", "From then on, {h} always asked for help when something was too hard.", "{h} knew now that things are easier with a friend.", "When we help each other, big troubles become small."),
     "honest": ("From then on, {h} always told the truth.", "{h} learned that the truth is best, even when it is hard to say.", "Telling the truth had made {h.s} heart light again.", "{h} never told a lie like that again."),
@@ -39,9 +40,11 @@ def close(s, moral=None, p=0.55):
         s(*MORALS[moral])
         told = True
     r = s.rand()
-    if r < 0.4 * (0.5 + s.rich) or (not told and r < 0.35):
+    if s.long:
+        pass
+    elif r < 0.4 * (0.5 + s.rich) or (not told and r < 0.35):
         s(*(AWAY + HOME if "p" in s.v and "home" not in s.v else HOME))
         told = True
     if s.rand() < (0.3 if told else 0.85):
-        s(*LAST)
+        s(*(TIMELESS if s.long else LAST))
     return s

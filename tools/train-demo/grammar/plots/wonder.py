@@ -8,7 +8,7 @@ def secret_map(s):
     s.v["src"] = s.pick(("in an old book", "in a bottle", "behind a loose brick", "in Grandpa's coat", "under a floorboard", "in an old chest"))
     s.v["spot"] = s.pick(s.v["p"].spots)
     s.v["gold"] = s.pick(("a box full of {#treasure}", "a tin with old letters and {#treasure}", "a chest full of chocolate coins", "a jar of marbles in every colour", "a little golden bell", "a box with a pirate hat and a wooden sword"))
-    s.v["gold"] = s.text(s.v["gold"]); s.fresh_sentence = True; s.tags.append("map")
+    s.v["gold"] = s.plain(s.v["gold"]); s.tags.append("map")
     s.title("The secret map", "{h} and the treasure"); s.topic("finds a secret map", "follows a map to a treasure")
     opening(s)
     s("{when}, {h} found a yellow piece of paper {src}.", "{when}, something fell at {h.s} feet. It was a map that had been hidden {src}.")
