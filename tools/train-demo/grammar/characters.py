@@ -85,6 +85,9 @@ class Character:
                 s.cur.append(self)
             return self.name + suffix
         self.known = True
+        if suffix and self.kind == "neighbour":
+            s.cur.append(self)
+            return self.name + suffix
         text = s.text(self.intro)
         s.cur.append(self)
         return text + suffix
@@ -101,7 +104,7 @@ class Character:
 
     def form(self, form, s):
         if form == "":
-            if (s.fresh_sentence and not s.quoting and self.known and s.prev and s.prev[0] is self and s.rand() < 0.45
+            if (s.fresh_sentence and not s.quoting and self.known and s.prev and s.prev[0] is self and s.rand() < 0.6
                     and self.short(s)):
                 return "she" if self.she else "he"
             return self.naming(s)

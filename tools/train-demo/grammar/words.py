@@ -2,7 +2,7 @@
 
 _TEXT = """
 happy: happy|glad|cheerful|delighted|full of joy|pleased|as happy as a lark
-sad: sad|unhappy|gloomy|down|very sad|close to tears|heavy-hearted
+sad: sad|unhappy|gloomy|miserable|close to tears|heavy-hearted
 worried: worried|troubled|uneasy|anxious|nervous|unsure
 scared: scared|frightened|afraid|full of fear
 tired: tired|sleepy|worn out|weary|out of breath
@@ -10,7 +10,7 @@ smiled: smiled|grinned|beamed|gave a big smile|smiled from ear to ear
 ran: ran|hurried|raced|rushed|dashed|trotted
 walked: walked|strolled|wandered|went|hiked|skipped
 looked: looked|searched|peeked|peered
-good: kind|good|true|fine|wonderful|dear
+good: kind|good|true|fine|wonderful
 nice: lovely|beautiful|splendid|wonderful|pretty|fine
 big: big|huge|large|enormous|great
 small: small|tiny|little

@@ -36,7 +36,7 @@ TIRED = ("{x} was {#tired}.", "{x.e} sat down to rest.", "{x.s} legs felt heavy.
 GROUPS = {"sad": SAD, "worried": WORRIED, "scared": SCARED, "happy": HAPPY, "proud": PROUD, "sorry": SORRY, "angry": ANGRY, "tired": TIRED}
 
 TOGETHER = (
-    "They laughed and hugged each other.", "Everyone cheered.", "They were both {#happy}.", "The two friends laughed until their tummies hurt.",
+    "They laughed and hugged each other.", "They were both {#happy}.", "The two friends laughed until their tummies hurt.",
     "{h} and {f} danced in a circle.", "They smiled at each other.", "{h} hugged {f} tightly.", "{f} clapped and {h} bowed.",
     "\"Hooray!\" they shouted together.", "They jumped up and down with joy.",
 )

@@ -152,6 +152,7 @@ def high_jump(s):
     h = hero(s, avoid=("squirrel", "monkey", "koala", "duck", "frog", "goat")); f = friend(s); place(s)
     sk = s.pick((("ride a bicycle", "the bicycle", "rode in a big circle", "fell into the grass"), ("skate", "the skates", "glided along like a swan", "landed on {h.his} bottom"), ("walk on stilts", "the stilts", "stalked along like a stork", "tipped over like a tree"), ("juggle three balls", "the balls", "kept all three balls in the air", "dropped all three"), ("do a cartwheel", "the cartwheel", "turned like a wheel", "rolled over sideways"), ("jump over the stream", "the stream", "flew over the water like a bird", "landed in the water with a splash"), ("skip with a rope", "the rope", "skipped a hundred times", "got tangled up in it")))
     s.v["sk"], s.v["thing"], s.v["does"] = sk[:3]; s.v["fails"] = s.plain(sk[3])
+    if "stream" in sk[1]: place(s, "meadow", "forest")
     s.title("{h} never gives up", "Try again, {h}"); s.topic("wants to learn to {sk}", "learns to {sk}")
     opening(s)
     s("{h} had one big wish. {h.e} wanted to {sk}.", "{when}, {h} saw {f} {sk}. {h.e} wanted to do that too." if h.she != f.she else "{when}, {h} made a plan. {h.e} wanted to learn how to {sk}.")

@@ -5,9 +5,9 @@ from ..objects import MATERIAL, thing
 from ..places import IN, day, detail, place
 
 PLOTS = {}
-# Told over more than a day, so no evening may close them.
+# Told over more than a day or in the night, so no evening may close them.
 LONG = set("""message_bottle little_garden hurt_bird nest_egg busy_autumn moving_away new_baby sick_parent saving_coins learn_swim
-helping_grump cried_wolf give_away last_piece high_jump loose_tooth broken_lie secret_told""".split())
+helping_grump cried_wolf give_away last_piece high_jump loose_tooth broken_lie secret_told storm_night dark_room bad_dream stars_moon""".split())
 
 
 def plot(function):

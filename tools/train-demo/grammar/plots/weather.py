@@ -120,7 +120,7 @@ def hat_in_wind(s):
     s.q("h", "Stop! Come back!", "Hey, that is mine!", "Wait for me, {o.n}!")
     s("{h} {#ran} after it {#simile_fast}.", "{h.e} ran as fast as {h.his} legs could carry {h.him}.")
     s.par()
-    for way in s.rng.sample(("It rolled under a gate, and {h} crawled after it.", "It hopped over a puddle, and {h} splashed right through.", "It flew past a flock of geese. Honk, honk! they shouted.", "It danced around a haystack, once, twice, three times.", "It landed on a goat's back, but before {h} could grab it, it was off again.", "It got caught on a fence. {h} reached out, but the wind was quicker.", "It sailed over a washing line full of socks.", "It swept through a heap of leaves, and the leaves flew up like birds."), 2 + int(2 * s.rich)):
+    for way in s.rng.sample(("It rolled under a gate, and {h} crawled after it.", "It hopped over a puddle, and {h} splashed right through.", "It flew past a flock of geese, and they all honked at it.", "It danced around a haystack, once, twice, three times.", "It landed on a goat's back, but before {h} could grab it, it was off again.", "It got caught on a fence. {h} reached out, but the wind was quicker.", "It sailed over a washing line full of socks.", "It swept through a heap of leaves, and the leaves flew up like birds."), 2 + int(2 * s.rich)):
         s(way)
     feel(s, "h", "tired", 0.8)
     s("At last it fell down right in front of {w}.", "In the end, the {o.n} landed at the feet of {w}.", "Then {w} reached out and caught it.")
