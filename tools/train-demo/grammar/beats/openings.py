@@ -30,7 +30,6 @@ OTHER = (
     "Everyone knew {h}, {athe} who lived in a {h.home}.",
     "Far away, in a {h.home}, there lived {ah} named {h}.",
     "This is the story of {h}, {ah} who loved {hobby}.",
-    "Deep in winter or high in summer, {h} was always the same: {atrait}.",
     "{ah} named {h} lived in a {h.home}.",
     "Do you know {h}? {h} is {ah}, and this is what happened to {h.him} one day.",
 )

@@ -59,7 +59,7 @@ def quarrel(s):
 @plot
 def left_out(s):
     h = hero(s); f = friend(s); place(s)
-    s.v["game"] = s.pick(("hide-and-seek", "tag", "leapfrog", "catch", "skipping", "hopscotch", "pirates"))
+    s.v["game"] = s.pick(("hide-and-seek", "tag", "leapfrog", "catch", "hopscotch", "pirates"))
     s.v["bad"], s.v["good"] = s.pick((("too small", "fit into tiny places"), ("too slow", "think very carefully"), ("too quiet", "move without a sound"), ("too young", "see things that others did not")))
     s.title("Too small to play?" if s.v["bad"] == "too small" else "{h} is left out", "Room for one more"); s.topic("is {bad} to play with the others", "is left out of a game")
     opening(s)
