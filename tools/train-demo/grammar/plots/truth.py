@@ -1,0 +1,108 @@
+"""Plots about lies, secrets, promises and good advice."""
+from .kit import *  # noqa: F403
+
+
+@plot
+def broken_lie(s):
+    h = hero(s); g = parent(s); o = thing(s, "break"); day(s); f = friend(s)
+    s.v["else"] = s.pick(("the cat", "the wind", "a big bird", "the dog", "a thief"))
+    if h.kind in ("kitten", "puppy"): s.v["else"] = "the wind"
+    s.title("The broken {o.n}", "{h} tells the truth", "Who broke the {o.n}?"); s.topic("breaks a {o} and tells a lie", "tells a lie about a broken {o.n}", "learns to tell the truth")
+    opening(s)
+    s("{g} had a {o}. It stood on the shelf, and nobody was allowed to touch it.", "On the table stood a {o}. It was {g.s} favourite.")
+    s("{when}, {h} was alone in the room and played ball.", "{when}, {h} danced through the room with closed eyes.", "{when}, {h} was chasing a fly and did not look.", "{when}, {h} climbed on a chair to have a better look at it.")
+    s("Crash! The {o.n} fell and broke into [pieces|three pieces|a hundred pieces].", "{#noise} There lay the {o}, in pieces.")
+    feel(s, "h", "scared", 0.6)
+    tries(s, [("{h.e} tried to put the pieces together.", "But they would not hold."), ("{h.e} hid the pieces under the rug.", "Now there was a big lump in the rug."), ("{h.e} swept the pieces into a corner.", "But the empty place on the shelf could still be seen." )], 1)
+    s.par()
+    s("Then {g} came in.", "Soon {g} came home and stopped in the doorway.")
+    s.q("g", "What happened to my {o.n}?", "Who broke the {o.n}?", "Where is my {o}?")
+    s.v["else2"] = s.v["else"]
+    s.q("h", "It was {else2}.", "I don't know. Maybe {else2} did it.", "I saw {else2} do it.", "It was not me. It was {else2}.")
+    s("{g} looked at {h} for a long time and said nothing.", '"I see," said {g} quietly.')
+    s("All evening, {h} could not eat.", "That night, {h} could not sleep. The lie sat in {h.his} tummy like a stone.", "{h} tried to play, but {h.he} kept thinking of the lie.")
+    feel(s, "h", "sorry", 0.8)
+    s.maybe(0.35, "{f} came by, and {h} told {f.him} the secret. \"Tell the truth,\" said {f}. \"You will feel better.\"" if h.she != f.she else "{f} came by and heard the secret. \"Tell the truth,\" said {f}. \"You will feel better.\"")
+    s.par()
+    s("At last {h} went to {g} with tears in {h.his} eyes.", "In the end, {h} got up and went to find {g}.", "{h} took a deep breath and pulled {g.s} sleeve." if h.world == "child" else "{h} took a deep breath and went to {g}.")
+    s.q("h", "I broke the {o.n}. I am so sorry.", "It was me. I was afraid to tell you.", "I told you a lie. It was me.")
+    s("{g} took {h} in {g.his} arms." if h.she != g.she else "{g} gave {h} a hug.", "{g} nodded and smiled a little.")
+    s.q("g", "I am sad about the {o.n}, but I am glad that you told me the truth.", "That was brave. The truth is not always easy.", "A {o.n} can be mended, and so can a lie.", "Thank you for telling me. Let us clean up together.")
+    s("Together they glued the {o.n}. It had many cracks, but it could stand again.", "{h} saved {h.his} coins and bought a new {o.n}." , "{h} painted a picture of the {o.n} for {g}, and it hung on the wall for many years.")
+    s("That night, {h} slept very well.", "{h.s} heart felt light again.")
+    close(s, "honest", 0.7)
+
+
+@plot
+def cried_wolf(s):
+    h = hero(s); f = friend(s); g = elder(s); place(s, "meadow", "hill", "orchard", "river bank")
+    s.v["danger"], s.v["real"] = s.pick((("A wolf! A wolf!", "a big grey wolf came out of the forest"), ("Fire! Fire!", "a spark from the chimney set the dry hay on fire"), ("The river is rising!", "the river began to rise"), ("Bees! Angry bees!", "a whole swarm of bees came over the hill")))
+    s.title("The joke that went wrong", "{h} and the false alarm"); s.topic("plays a trick on everyone", "calls for help when there is no danger")
+    opening(s)
+    s("{h} liked to play tricks, and not all of them were nice.", "But sometimes {h} was bored, and then {h.he} had silly ideas.")
+    s("{when}, {h} ran through the village and shouted, \"{danger}\"", "{when}, {h} shouted as loudly as {h.he} could, \"{danger}\"")
+    s("Everyone came running with [sticks and buckets|pots and brooms].", "{g} dropped {g.his} basket, and {f} ran out without shoes." if h.world == "child" else "{g} and {f} came running, out of breath.")
+    s("But there was nothing there. {h} laughed and laughed.", "{h} rolled in the grass with laughter. \"It was only a joke!\"")
+    s.q("g", "That was not funny.", "One day nobody will believe you.", "If you play with the truth, it breaks.")
+    s("But the next day, {h} did it again, and again they all came for nothing.", "A few days later, {h} played the same trick. They came again, and they were very angry.")
+    s.par()
+    s("Then, one evening, {real}.", "But on the third day, {real}.")
+    s.q("h", "{danger}", "Help! {danger}")
+    s("But nobody came. They all thought that it was another joke.", "People only shook their heads and closed their doors." if h.world == "child" else "The others only shook their heads and went on with their work.")
+    feel(s, "h", "scared", 0.8)
+    s("{h} ran to {f} and pulled at the door.", "{h} ran to {f} with tears running down {h.his} face.")
+    s.q("h", "Please, this time it is true!", "I know that I lied. But now it is real!", "Please believe me!")
+    s("{f} looked into {h.s} eyes and saw that it was true.", "{f} saw the tears and believed it.")
+    s("{f} rang the big bell, and this time everyone came, just in time." , "{f} called the others, and together they were quick enough.")
+    s({"A": "They shouted and banged on pots until the wolf ran away.", "F": "They put out the fire with many buckets of water.", "T": "They piled up bags of sand, and the water stopped.", "B": "They closed all the doors and windows until the bees had flown on."}[s.v["danger"][0]])
+    feel(s, "h", "sorry", 0.6)
+    s.q("h", "I am sorry for my tricks.", "I will never do that again.", "Thank you for believing me.")
+    close(s, "honest", 0.8)
+
+
+@plot
+def took_cookie(s):
+    h = hero(s); g = parent(s); day(s); s.v["food"] = s.pick(("cookies", "plum cakes", "honey buns", "tarts", "muffins", "sugar pears", "jam tarts", "nut rolls")); f = friend(s)
+    s.v["guests"] = s.pick(("the feast", "Grandmother's birthday", "the fair", "Sunday tea", "the guests"))
+    s.title("The missing {food}", "One little bite"); s.topic("eats the {food} that were meant for someone else", "takes {food} without asking")
+    opening(s)
+    s("{when}, {g} baked {food} for {guests}.", "{when}, a wonderful smell came from the kitchen. {g} had baked {food} for {guests}.")
+    s.q("g", "They are for {guests}. Please don't touch them.", "Hands off, please. They are for {guests}." if h.hand == "hand" else "Please don't eat them. They are for {guests}.")
+    s("{h} only wanted to look.", "{h} sat down beside the plate and sniffed.", "{h} went out to play, but the smell followed {h.him}.")
+    s("One won't hurt, {h.he} thought. It was so {#yum} that {h.he} took another one.", "{h.e} took one tiny bite, and then another, and then another.", "First {h.he} ate one. Then {h.he} ate one more, and one more.")
+    s("Soon the plate was empty!", "Before {h.he} knew it, only crumbs were left.")
+    feel(s, "h", "sorry", 0.8); s.par()
+    tries(s, [("{h.e} wiped the crumbs from {h.his} face.", "But there was still sugar on {h.his} nose."), ("{h.e} put a cloth over the plate.", "It looked very flat."), ("{h.e} put stones on the plate.", "They did not look like {food} at all.")], 2)
+    s("{h.s} tummy began to hurt.", "{h} felt sick, and not only from the {food}.")
+    s("When {g} came back, {h} could have said nothing. But {h.he} told the truth.", "{h} heard steps. {h.e} wanted to hide, but then {h.he} stayed.")
+    s.q("h", "I ate them all. I am sorry.", "I could not stop. I am so sorry.", "It was me. Please don't be angry.")
+    s("{g} frowned, and then {g.he} sighed.", "{g} looked at the empty plate and then at {h}.")
+    s.q("g", "Thank you for being honest. But what will we do now?", "I am not happy, but I am glad that you told me.", "Then you must help me to bake new ones.")
+    s("So {h} put on an apron and baked a whole new tray together with {g}.", "{h} worked hard. {h.e} stirred and rolled until there were twice as many as before.", "{h} fetched {f}, and together they baked a new batch.")
+    s("This time, {h} did not eat a single one. Well, only when {g} gave {h.him} one at the end." if h.she != g.she else "This time, {h} did not eat a single one until {g} said yes.", "In the end, the new {food} were even better.")
+    close(s, "honest")
+
+
+@plot
+def secret_told(s):
+    h = hero(s); f = friend(s, role="best friend"); day(s); r = friend(s, "r", role="cousin")
+    s.v["secret"] = s.pick(("was afraid of frogs", "still slept with a night light", "could not whistle", "wrote poems", "sucked a thumb at night", "talked to flowers", "had never climbed a tree"))
+    if "frog" in (h.kind, r.kind) or h.hand != "hand": s.v["secret"] = s.pick(("still slept with a night light", "wrote poems", "talked to flowers"))
+    s.title("The secret", "{h} and the secret"); s.topic("tells a friend's secret", "cannot keep a secret")
+    opening(s)
+    s("{when}, {f} told {h} a secret.", "{when}, {f} whispered something into {h.s} ear.")
+    s('"But you must not tell anyone," said {f}. {h} promised.', '"Promise not to tell!" said {f}. "I promise," said {h}.')
+    s("The secret was that {f} {secret}.", "{f} {secret}. That was the secret.")
+    s("It was hard to keep it in. It tickled on {h.s} tongue like a sweet.", "The secret wanted to get out, all day long.")
+    s("And when {r} asked what was new, out it came.", "Then {h} met {r}, and before {h.he} knew it, {h.he} had told." if h.she != r.she else "Then {h} met {r}, and suddenly the secret was out.")
+    s("Soon everybody knew, and some of them giggled.", "The next day, everyone was talking about it.")
+    s("When {f} heard it, {f.his} eyes filled with tears.", "{f} stood there with red cheeks and then ran away." if h.world == "child" else "{f} stood there with sad eyes and then ran away.")
+    s.par(); feel(s, "h", "sorry", 1)
+    tries(s, [("{h.e} asked everyone to forget it.", "But nobody can forget a thing on purpose."), ("{h.e} said that it was all made up.", "Nobody believed that."), ("{h.e} left a bunch of {#flower} at {f.s} door.", "The door stayed shut.")], 2)
+    s("In the end, {h} went to {f} and knocked.", "{h} sat down in front of {f.s} door and waited until it opened.")
+    s.q("h", "I broke my promise. I am very sorry.", "You trusted me, and I was not careful. I am sorry.", "I hurt you. I wish I could take it back.")
+    s("{f} was quiet for a while.", "{f} sniffed and looked at {h}.")
+    s.talk("f", "h", ("Will you keep the next one?", "I will lock it up in my heart and throw away the key."), ("I was so angry with you.", "I know. I would be angry too."), ("Why did you tell?", "I wanted to be interesting. That was silly."))
+    s("{h} told {f} a secret too: {h.he} was afraid of the dark cellar." if h.she != f.she else "Then {h} told {f} a secret of {h.his} own.", "Then {h} stood up in front of everyone and told a funny secret about {h.self}. Now nobody laughed at {f} anymore.")
+    s("{f} smiled at last.", "And so they were friends again.", "After that, {h} never told a secret again.")
+    close(s, None)
