@@ -174,7 +174,7 @@ def main():
                    "rate": rate_at(state["progress"], state["step"], args.rate), "norm": round(float(norm), 3),
                    "tokens_per_second": round(steps * targets.numel() / (now - logged)),
                    "least": round(float(shares.min()), 3), "most": round(float(shares.max()), 3),
-                   "balance": round(float(balance), 3), "corpus": corpus.count, "quantised": quantise}
+                   "balance": round(float(balance.detach()), 3), "corpus": corpus.count, "quantised": quantise}
             history.write(json.dumps(row) + "\n")
             history.flush()
             print(f"{row['seconds']:7.1f} s  {row['progress']:.3f}  step {row['step']}  loss {row['loss']:.4f}  "
