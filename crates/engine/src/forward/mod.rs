@@ -29,6 +29,15 @@ pub struct Row {
     pub position: usize,
 }
 
+/// What is wanted of a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Output {
+    /// Logits `[n_vocab]`.
+    Logits,
+    /// What the head's matrix would read, `[hidden]`: the stream through the last norm.
+    Hidden,
+}
+
 /// Rows of logits computed at a time: what a large vocabulary takes stays small.
 const HEAD_ROWS: usize = 16;
 
@@ -110,8 +119,8 @@ impl<D: Device> Forward<D> {
         }
     }
 
-    /// Runs `rows` through all layers, appends to their caches and calls `sink(row, logits)` for each row of
-    /// `wanted`, which ascends.
+    /// Runs `rows` through all layers, appends to their caches and calls `sink(row, output)` for each row of
+    /// `wanted`, which ascends; `output_of` says which output each of them has.
     ///
     /// # Errors
     /// A router whose logits are not numbers, experts that can't be had, a caller who cancels. The caches then hold part of the
@@ -122,6 +131,7 @@ impl<D: Device> Forward<D> {
         rows: &[Row],
         caches: &mut [&mut D::Cache],
         wanted: &[usize],
+        output_of: &dyn Fn(usize) -> Output,
         watch: &mut Watch<'_>,
         sink: &mut dyn FnMut(usize, &mut [f32]),
     ) -> Result<(), EngineError> {
@@ -163,24 +173,39 @@ impl<D: Device> Forward<D> {
             }
             (watch.layers_done)(index + 1, self.experts.stats());
         }
-        self.head(spec, wanted, sink);
+        self.head(spec, wanted, output_of, sink);
         Ok(())
     }
 
-    fn head(&mut self, spec: &ModelSpec, wanted: &[usize], sink: &mut dyn FnMut(usize, &mut [f32])) {
+    fn head(
+        &mut self,
+        spec: &ModelSpec,
+        wanted: &[usize],
+        output_of: &dyn Fn(usize) -> Output,
+        sink: &mut dyn FnMut(usize, &mut [f32]),
+    ) {
         let b = &mut self.buffers;
-        for (group, start) in wanted.chunks(HEAD_ROWS).zip((0..).step_by(HEAD_ROWS)) {
+        let mut start = 0;
+        let same = wanted.chunk_by(|&a, &b| output_of(a) == output_of(b));
+        for group in same.flat_map(|rows| rows.chunks(HEAD_ROWS)) {
             let at: SmallVec<[usize; HEAD_ROWS]> = (start..start + group.len()).collect();
+            start += group.len();
             self.device.pick(&b.x, &at, &mut b.picked);
             self.device.norm(&spec.head.norm, &b.picked, &mut b.normed);
-            self.device.linear(&b.normed, &mut [(&spec.head.projection, &mut b.logits)]);
-            self.device.scale(&mut b.logits, spec.head.logit_scale);
-            if let Some(cap) = spec.head.soft_cap {
-                self.device.soft_cap(cap, &mut b.logits);
-            }
-            let logits = self.device.read(&mut b.logits);
-            for (&row, logits) in group.iter().zip(logits.chunks_exact_mut(spec.n_vocab)) {
-                sink(row, logits);
+            let (output, width) = match output_of(group[0]) {
+                Output::Hidden => (&mut b.normed, spec.hidden),
+                Output::Logits => {
+                    self.device.linear(&b.normed, &mut [(&spec.head.projection, &mut b.logits)]);
+                    self.device.scale(&mut b.logits, spec.head.logit_scale);
+                    if let Some(cap) = spec.head.soft_cap {
+                        self.device.soft_cap(cap, &mut b.logits);
+                    }
+                    (&mut b.logits, spec.n_vocab)
+                }
+            };
+            let output = self.device.read(output);
+            for (&row, output) in group.iter().zip(output.chunks_exact_mut(width)) {
+                sink(row, output);
             }
         }
     }
