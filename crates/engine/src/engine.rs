@@ -59,6 +59,8 @@ struct Shared {
     gguf: Arc<Gguf>,
     spec: ModelSpec,
     forward: Mutex<Forward<CpuDevice>>,
+    /// Held while `forward` is awaited, so that who has just had it does not get it again before others.
+    turn: Mutex<()>,
     tokenizer: TokenizerTask,
     threads: usize,
     context: usize,
@@ -208,6 +210,7 @@ impl Engine {
                 experts,
                 streamed && options.look_ahead.unwrap_or(true),
             )),
+            turn: Mutex::new(()),
             context,
             chunk: options.prefill_chunk.unwrap_or(chunk).max(1),
             kv: options.kv,
@@ -246,6 +249,11 @@ impl Engine {
     /// Bytes that the KV cache of one sequence of `positions` positions takes.
     pub fn kv_bytes(&self, positions: usize) -> u64 {
         CpuCache::bytes_for(self.spec(), self.shared.kv, positions, self.shared.chunk)
+    }
+
+    /// Whether each layer keeps all positions, so that a sequence can be cut anywhere.
+    pub(crate) fn keeps_all_positions(&self) -> bool {
+        CpuCache::checkpoint_bytes_for(self.spec(), self.shared.kv, 1, 1) == 0
     }
 
     /// Sets who is told of each layer's routing, as for a trace; gives back who was told before.
@@ -373,7 +381,9 @@ impl Engine {
         let output_of = |row: usize| outputs[rows[row].sequence];
         let mut caches: SmallVec<[&mut CpuCache; 8]> =
             parts.iter_mut().map(|p| &mut p.sequence.cache).collect();
+        let turn = self.shared.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let mut forward = self.shared.forward.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(turn);
         let mut to_part = |row: usize, logits: &mut [f32]| {
             let part = rows[row].sequence;
             sink(part, row - starts[part], logits);
