@@ -6,7 +6,7 @@ use std::time::Duration;
 use turbospark_engine::scheduler::{Event, Request, Scheduler, SchedulerOptions, Shutdown, SubmitError};
 use turbospark_engine::{CancelFlag, Engine, EngineError, FinishReason, GenerateOptions, SamplingParams};
 
-use super::{alone, ask, options, try_ask};
+use super::{alone, ask, hold, options, try_ask};
 use crate::fixtures::{edited, engine, exact, longest};
 
 const FILE: &str = "llama-b-f32.gguf";
@@ -35,16 +35,14 @@ fn cancelled_requests_end_wherever_they_are() {
     assert_eq!(waiting.outcome().reason(), &FinishReason::Cancelled);
     assert_eq!(other.outcome().tokens, alone(&engine, &[1, 2], options(1, 40)).0);
     // One that is cancelled before its turn, and one whose receiver goes.
-    let running = [ask(&handle, &[1], options(4, LONG)), ask(&handle, &[2], options(5, LONG))];
-    running.iter().for_each(super::Asked::first);
-    let waiting = ask(&handle, &[3], options(6, LONG));
+    let (_held, release) = hold(&handle);
+    let (waiting, lost) = (ask(&handle, &[3], options(6, LONG)), ask(&handle, &[4], options(7, LONG)));
     waiting.ticket.cancel();
+    drop(lost);
+    drop(release);
     let outcome = waiting.outcome();
     assert!(outcome.tokens.is_empty() && outcome.reason() == &FinishReason::Cancelled);
-    drop(running);
-    while handle.metrics().cancelled < 5 {
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    assert_eq!(handle.metrics().cancelled, 4);
     assert_eq!(
         ask(&handle, &[1, 2], options(1, 9)).outcome().tokens,
         alone(&engine, &[1, 2], options(1, 9)).0
@@ -118,15 +116,14 @@ fn a_full_queue_says_when_to_come_again() {
     let engine = engine(FILE);
     let scheduler = start(&engine, 1);
     let handle = scheduler.handle();
-    let running = ask(&handle, &[1], options(0, LONG));
-    running.first();
+    let (_held, release) = hold(&handle);
     let waiting: Vec<_> = (0..4).map(|i| ask(&handle, &[2], options(i, 3))).collect();
     assert_eq!(handle.queued(), 4);
     match try_ask(&handle, 0, &[3], options(9, 1)) {
         Err(SubmitError::QueueFull { retry_after }) => assert!(retry_after >= Duration::from_secs(1)),
         _ => panic!("a fifth request was let in"),
     }
-    drop(running);
+    drop(release);
     for (i, asked) in waiting.into_iter().enumerate() {
         assert_eq!(asked.outcome().tokens, alone(&engine, &[2], options(i as u64, 3)).0);
     }
@@ -158,32 +155,22 @@ fn clients_take_turns() {
     let scheduler = start(&engine, 1);
     let handle = scheduler.handle();
     let (order, started) = channel();
-    let (open, gate) = channel::<()>();
-    let mut gate = Some(gate);
+    let (_held, release) = hold(&handle);
     let mut tickets = Vec::new();
-    for (i, client) in [(0, 1), (1, 1), (2, 1), (3, 2), (4, 3)] {
-        let (order, gate) = (order.clone(), gate.take());
+    for (i, client) in [(1, 1), (2, 1), (3, 2), (4, 3)] {
+        let order = order.clone();
         let on_event = Box::new(move |event: Event| {
             if matches!(event, Event::Started { .. }) {
                 order.send(i).unwrap();
-                // The first holds the scheduler until all are there.
-                if let Some(gate) = &gate {
-                    gate.recv().unwrap();
-                }
             }
             true
         });
         let request = Request { prompt: vec![1, 2], options: options(i, 2), client, on_event };
         tickets.push(handle.submit(request).unwrap());
-        if i == 0 {
-            while handle.queued() > 0 {
-                std::thread::yield_now();
-            }
-        }
     }
-    open.send(()).unwrap();
-    let order: Vec<u64> = (0..5).map(|_| started.recv().unwrap()).collect();
-    assert_eq!(order, [0, 1, 3, 4, 2]);
+    drop(release);
+    let order: Vec<u64> = (0..4).map(|_| started.recv().unwrap()).collect();
+    assert_eq!(order, [1, 3, 4, 2]);
 }
 
 #[test]

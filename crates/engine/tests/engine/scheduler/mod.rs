@@ -6,7 +6,7 @@ mod forks;
 mod prefixes;
 mod rules;
 
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 
 use turbospark_engine::scheduler::{Event, Handle, Request, RequestStats, SubmitError, Ticket};
 use turbospark_engine::{Engine, EngineError, FinishReason, GenerateOptions, SamplingParams};
@@ -72,6 +72,24 @@ pub(super) fn try_ask(
 
 pub(super) fn ask(handle: &Handle, prompt: &[u32], options: GenerateOptions) -> Asked {
     try_ask(handle, 0, prompt, options).unwrap()
+}
+
+/// A request that holds the scheduler's thread from its start until the sender is dropped or used.
+pub(super) fn hold(handle: &Handle) -> (Ticket, Sender<()>) {
+    let (release, gate) = channel();
+    let (started, starts) = channel();
+    let on_event = Box::new(move |event| {
+        if matches!(event, Event::Started { .. }) {
+            started.send(()).unwrap();
+            // Either way it goes on.
+            let _ = gate.recv();
+        }
+        true
+    });
+    let request = Request { prompt: vec![1, 2], options: options(0, 2), client: 1, on_event };
+    let ticket = handle.submit(request).unwrap();
+    starts.recv().unwrap();
+    (ticket, release)
 }
 
 /// Warm sampling: a bit's difference soon leads to another token.
