@@ -15,7 +15,7 @@ use turbospark_model::{FeedForward, ModelSpec, Role};
 use turbospark_text::{Specials, Tokenizer};
 
 use crate::device::{CpuCache, CpuDevice};
-use crate::forward::{Forward, Output, Row, Watch};
+use crate::forward::{Forward, Output, Outputs, Row, Watch};
 use crate::opening::{Streaming, plan_memory, residency};
 use crate::{CancelFlag, EngineError, KvKind, Session, tokenizer::TokenizerTask};
 
@@ -374,11 +374,11 @@ impl Engine {
                 Wanted::All | Wanted::Hidden => wanted.extend(start..rows.len()),
             }
         }
-        let outputs: SmallVec<[Output; 8]> = parts
+        let kinds: SmallVec<[Output; 8]> = parts
             .iter()
             .map(|p| if p.wanted == Wanted::Hidden { Output::Hidden } else { Output::Logits })
             .collect();
-        let output_of = |row: usize| outputs[rows[row].sequence];
+        let outputs = Outputs { rows: &wanted, of: &|row: usize| kinds[rows[row].sequence] };
         let mut caches: SmallVec<[&mut CpuCache; 8]> =
             parts.iter_mut().map(|p| &mut p.sequence.cache).collect();
         let turn = self.shared.turn.lock().unwrap_or_else(PoisonError::into_inner);
@@ -388,7 +388,7 @@ impl Engine {
             let part = rows[row].sequence;
             sink(part, row - starts[part], logits);
         };
-        let result = forward.run(self.spec(), &rows, &mut caches, &wanted, &output_of, watch, &mut to_part);
+        let result = forward.run(self.spec(), &rows, &mut caches, outputs, watch, &mut to_part);
         drop(caches);
         for Part { sequence, tokens, .. } in parts {
             match result {

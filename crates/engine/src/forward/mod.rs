@@ -38,6 +38,15 @@ pub(crate) enum Output {
     Hidden,
 }
 
+/// What is wanted of a pass.
+#[derive(Clone, Copy)]
+pub(crate) struct Outputs<'a> {
+    /// Rows, ascending.
+    pub(crate) rows: &'a [usize],
+    /// What of each of them.
+    pub(crate) of: &'a dyn Fn(usize) -> Output,
+}
+
 /// Rows of logits computed at a time: what a large vocabulary takes stays small.
 const HEAD_ROWS: usize = 16;
 
@@ -119,8 +128,7 @@ impl<D: Device> Forward<D> {
         }
     }
 
-    /// Runs `rows` through all layers, appends to their caches and calls `sink(row, output)` for each row of
-    /// `wanted`, which ascends; `output_of` says which output each of them has.
+    /// Runs `rows` through all layers, appends to their caches and calls `sink(row, output)` for each output.
     ///
     /// # Errors
     /// A router whose logits are not numbers, experts that can't be had, a caller who cancels. The caches then hold part of the
@@ -130,11 +138,11 @@ impl<D: Device> Forward<D> {
         spec: &ModelSpec,
         rows: &[Row],
         caches: &mut [&mut D::Cache],
-        wanted: &[usize],
-        output_of: &dyn Fn(usize) -> Output,
+        outputs: Outputs<'_>,
         watch: &mut Watch<'_>,
         sink: &mut dyn FnMut(usize, &mut [f32]),
     ) -> Result<(), EngineError> {
+        let wanted = outputs.rows;
         if let Some((layer, experts)) = needed_in_full(spec, 0, rows.len()) {
             self.hint(layer, experts);
         }
@@ -173,26 +181,20 @@ impl<D: Device> Forward<D> {
             }
             (watch.layers_done)(index + 1, self.experts.stats());
         }
-        self.head(spec, wanted, output_of, sink);
+        self.head(spec, outputs, sink);
         Ok(())
     }
 
-    fn head(
-        &mut self,
-        spec: &ModelSpec,
-        wanted: &[usize],
-        output_of: &dyn Fn(usize) -> Output,
-        sink: &mut dyn FnMut(usize, &mut [f32]),
-    ) {
+    fn head(&mut self, spec: &ModelSpec, outputs: Outputs<'_>, sink: &mut dyn FnMut(usize, &mut [f32])) {
         let b = &mut self.buffers;
         let mut start = 0;
-        let same = wanted.chunk_by(|&a, &b| output_of(a) == output_of(b));
+        let same = outputs.rows.chunk_by(|&a, &b| (outputs.of)(a) == (outputs.of)(b));
         for group in same.flat_map(|rows| rows.chunks(HEAD_ROWS)) {
             let at: SmallVec<[usize; HEAD_ROWS]> = (start..start + group.len()).collect();
             start += group.len();
             self.device.pick(&b.x, &at, &mut b.picked);
             self.device.norm(&spec.head.norm, &b.picked, &mut b.normed);
-            let (output, width) = match output_of(group[0]) {
+            let (output, width) = match (outputs.of)(group[0]) {
                 Output::Hidden => (&mut b.normed, spec.hidden),
                 Output::Logits => {
                     self.device.linear(&b.normed, &mut [(&spec.head.projection, &mut b.logits)]);

@@ -14,20 +14,24 @@ pub(super) fn share(wants: &[Want], budget: usize) -> Vec<usize> {
     let mut given = vec![0; wants.len()];
     let mut left = budget;
     while left > 0 {
-        let mut oldest: Vec<usize> = Vec::new();
-        for (i, want) in wants.iter().enumerate() {
-            if given[i] < want.rows && oldest.iter().all(|&o| wants[o].client != want.client) {
-                oldest.push(i);
+        let mut clients: Vec<u64> = Vec::new();
+        for (want, given) in wants.iter().zip(&given) {
+            if *given < want.rows && !clients.contains(&want.client) {
+                clients.push(want.client);
             }
         }
-        if oldest.is_empty() {
+        if clients.is_empty() {
             break;
         }
-        let each = (left / oldest.len()).max(1);
-        for i in oldest {
-            let rows = each.min(wants[i].rows - given[i]).min(left);
-            given[i] += rows;
-            left -= rows;
+        let each = (left / clients.len()).max(1);
+        for client in clients {
+            let mut part = each.min(left);
+            for (want, given) in wants.iter().zip(&mut given).filter(|(w, _)| w.client == client) {
+                let rows = part.min(want.rows - *given);
+                *given += rows;
+                part -= rows;
+                left -= rows;
+            }
         }
     }
     given
