@@ -85,6 +85,7 @@ impl<'e> Worker<'e> {
             }
             drop(inbox);
             self.metrics.cancelled += gone.len() as u64;
+            self.publish();
             gone.into_iter().for_each(Waiting::give_up);
             if let Some(waiting) = taken {
                 self.start(waiting);
