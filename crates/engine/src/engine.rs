@@ -15,7 +15,7 @@ use turbospark_model::{FeedForward, ModelSpec, Role};
 use turbospark_text::{Specials, Tokenizer};
 
 use crate::device::{CpuCache, CpuDevice};
-use crate::forward::{Forward, Row, Watch};
+use crate::forward::{Forward, Output, Outputs, Row, Watch};
 use crate::opening::{Sources, Streaming, plan_memory, sources};
 use crate::{CancelFlag, EngineError, KvKind, Session, tokenizer::TokenizerTask};
 
@@ -62,6 +62,8 @@ struct Shared {
     gguf: Arc<Gguf>,
     spec: ModelSpec,
     forward: Mutex<Forward<CpuDevice>>,
+    /// Held while `forward` is awaited, so that who has just had it does not get it again before others.
+    turn: Mutex<()>,
     tokenizer: TokenizerTask,
     threads: usize,
     context: usize,
@@ -105,13 +107,31 @@ impl Sequence {
         self.cache.save(self.len);
     }
 
+    /// Another sequence with the first `len` positions; `None` where the sequence is shorter or a recurrent or windowed layer no
+    /// longer has what it had then, unless that is where [`Sequence::save`] was called last. Both go on independently. They share the
+    /// memory of what they have in common, but for recurrent states, which are copied.
+    pub fn fork(&self, len: usize) -> Option<Sequence> {
+        let cache = if len <= self.len { self.cache.fork(self.len, len) } else { None };
+        cache.map(|cache| Sequence { cache, len })
+    }
+
+    /// Whether [`Sequence::fork`] gives a sequence.
+    pub(crate) fn can_fork(&self, len: usize) -> bool {
+        len <= self.len && self.cache.can_fork(self.len, len)
+    }
+
+    /// Calls `visit(address, bytes)` for each block of memory in use; sequences that share one give the same address.
+    pub(crate) fn each_block(&self, visit: &mut dyn FnMut(usize, usize)) {
+        self.cache.each_block(visit);
+    }
+
     /// Whether only a saved point can be gone back to.
     pub(crate) fn is_recurrent(&self) -> bool {
         self.cache.is_recurrent()
     }
 }
 
-/// Rows of a [`Part`] whose logits are wanted.
+/// Rows of a [`Part`] whose logits or hidden values are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wanted {
     /// None: the tokens only fill the cache.
@@ -120,6 +140,8 @@ pub enum Wanted {
     Last,
     /// Every row.
     All,
+    /// Every row, and not its logits: what the head's matrix would read, `[hidden]`.
+    Hidden,
 }
 
 /// Tokens to feed to one sequence as part of a batch.
@@ -192,6 +214,7 @@ impl Engine {
                 layers,
                 streamed && options.look_ahead.unwrap_or(true),
             )),
+            turn: Mutex::new(()),
             context,
             chunk: options.prefill_chunk.unwrap_or(chunk).max(1),
             kv: options.kv,
@@ -230,6 +253,11 @@ impl Engine {
     /// Bytes that the KV cache of one sequence of `positions` positions takes.
     pub fn kv_bytes(&self, positions: usize) -> u64 {
         CpuCache::bytes_for(self.spec(), self.shared.kv, positions, self.shared.chunk)
+    }
+
+    /// Whether each layer keeps all positions, so that a sequence can be cut anywhere.
+    pub(crate) fn keeps_all_positions(&self) -> bool {
+        CpuCache::checkpoint_bytes_for(self.spec(), self.shared.kv, 1, 1) == 0
     }
 
     /// Sets who is told of each layer's routing, as for a trace; gives back who was told before.
@@ -315,6 +343,16 @@ impl Engine {
         parts: &mut [Part<'_>],
         cancel: &CancelFlag,
         layers_done: &mut dyn FnMut(usize, Stats),
+        sink: impl FnMut(usize, usize, &mut [f32]),
+    ) -> Result<(), EngineError> {
+        self.pass(parts, &mut Watch { cancelled: &|| cancel.is_cancelled(), layers_done }, sink)
+    }
+
+    /// As [`Engine::forward_watched`].
+    pub(crate) fn pass(
+        &self,
+        parts: &mut [Part<'_>],
+        watch: &mut Watch<'_>,
         mut sink: impl FnMut(usize, usize, &mut [f32]),
     ) -> Result<(), EngineError> {
         if parts.is_empty() {
@@ -338,18 +376,24 @@ impl Engine {
             match part.wanted {
                 Wanted::Nothing => {}
                 Wanted::Last => wanted.push(rows.len() - 1),
-                Wanted::All => wanted.extend(start..rows.len()),
+                Wanted::All | Wanted::Hidden => wanted.extend(start..rows.len()),
             }
         }
+        let kinds: SmallVec<[Output; 8]> = parts
+            .iter()
+            .map(|p| if p.wanted == Wanted::Hidden { Output::Hidden } else { Output::Logits })
+            .collect();
+        let outputs = Outputs { rows: &wanted, of: &|row: usize| kinds[rows[row].sequence] };
         let mut caches: SmallVec<[&mut CpuCache; 8]> =
             parts.iter_mut().map(|p| &mut p.sequence.cache).collect();
+        let turn = self.shared.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let mut forward = self.shared.forward.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut watch = Watch { cancelled: &|| cancel.is_cancelled(), layers_done };
+        drop(turn);
         let mut to_part = |row: usize, logits: &mut [f32]| {
             let part = rows[row].sequence;
             sink(part, row - starts[part], logits);
         };
-        let result = forward.run(self.spec(), &rows, &mut caches, &wanted, &mut watch, &mut to_part);
+        let result = forward.run(self.spec(), &rows, &mut caches, outputs, watch, &mut to_part);
         drop(caches);
         for Part { sequence, tokens, .. } in parts {
             match result {

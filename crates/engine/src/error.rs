@@ -90,9 +90,13 @@ pub enum EngineError {
         value: f32,
     },
 
-    /// Logit biases forbid every token.
-    #[error("no token can be sampled: the logit biases forbid all of them")]
+    /// Logit biases and the constraint forbid every token.
+    #[error("no token can be sampled: the logit biases and the constraint forbid all of them")]
     NothingToSample,
+
+    /// The constraint on an answer can't go on.
+    #[error(transparent)]
+    Constraint(#[from] crate::ConstraintError),
 
     /// A sampling parameter out of its range.
     #[error("sampling parameter {field} is {value}: expected {expected}")]
@@ -118,6 +122,10 @@ pub enum EngineError {
         block_type: &'static str,
     },
 
+    /// The system gives no thread to a scheduler.
+    #[error("no thread for the scheduler can be started")]
+    Thread(#[source] std::io::Error),
+
     /// The thread that builds the tokenizer ended without a result.
     #[error("the tokenizer of this file could not be built: {0}")]
     Tokenizer(String),
@@ -130,4 +138,11 @@ pub enum EngineError {
         /// Tokens asked for.
         tokens: usize,
     },
+}
+
+impl EngineError {
+    /// Whether somebody asked for the end of the pass.
+    pub(crate) fn is_cancel(&self) -> bool {
+        matches!(self, EngineError::Cancelled { .. } | EngineError::Expert(ExpertError::Cancelled { .. }))
+    }
 }

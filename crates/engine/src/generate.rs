@@ -1,19 +1,18 @@
-//! [`Generation`]: tokens and text, one step at a time, until something ends it.
+//! [`Generation`]: a session's answer, one step at a time, and what is asked of it.
 //!
-//! Invariant: the pieces' texts together are the answer, without half characters, stop tokens and anything from a stop
-//! string on; after the last piece [`Generation::finish_reason`] says why it ended.
+//! Invariant: each step feeds the token before and chooses one; after the last piece [`Generation::finish_reason`] says why it ended.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use turbospark_experts::Stats;
-use turbospark_text::{DecodeStream, StopOutcome, StopStrings};
 
+use crate::answer::Answer;
 use crate::session::State;
-use crate::{CancelFlag, Engine, EngineError, Sampler, SamplingParams};
+use crate::{CancelFlag, Constraint, Engine, EngineError, SamplingParams, TokenLogprob};
 
 /// What to generate and when to stop.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub struct GenerateOptions {
     /// How tokens are chosen.
     pub sampling: SamplingParams,
@@ -23,6 +22,10 @@ pub struct GenerateOptions {
     pub stop: Vec<String>,
     /// Goes on after the tokens that the file says end a turn.
     pub ignore_stop_tokens: bool,
+    /// Tells each token's log-probability, and those of this many of the likeliest.
+    pub logprobs: Option<usize>,
+    /// What the answer must look like.
+    pub constraint: Option<Box<dyn Constraint>>,
     /// Stops the prompt between chunks and the answer between tokens.
     pub cancel: CancelFlag,
     /// Told how much of the prompt has been fed.
@@ -52,6 +55,10 @@ impl PromptProgress {
         PromptProgress(Some(Arc::new(report)))
     }
 
+    pub(crate) fn is_set(&self) -> bool {
+        self.0.is_some()
+    }
+
     pub(crate) fn report(&self, step: &PromptStep) {
         if let Some(report) = &self.0 {
             report(step);
@@ -75,17 +82,21 @@ pub enum FinishReason {
     StopString(String),
     /// `max_tokens` were generated, or the context is full.
     Length,
+    /// The answer is whole: its constraint lets nothing follow.
+    Constraint,
     /// The cancel flag was raised.
     Cancelled,
 }
 
 /// One step of a generation.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Piece {
     /// The token generated; `None` in a last piece that only carries text held back before.
     pub token: Option<u32>,
     /// Text that is certain now; empty while a character or a possible stop string is incomplete.
     pub text: String,
+    /// The token's, where they are asked for.
+    pub logprob: Option<TokenLogprob>,
 }
 
 /// Counts and times of a generation.
@@ -128,16 +139,10 @@ fn rate(tokens: usize, time: Duration) -> f64 {
 pub struct Generation<'s> {
     engine: &'s Engine,
     state: &'s mut State,
-    sampler: Sampler,
-    stream: DecodeStream<'s>,
-    stops: StopStrings,
-    stop_strings: Vec<String>,
-    stop_tokens: &'s [u32],
-    max_tokens: usize,
+    answer: Answer<'s>,
     cancel: CancelFlag,
     /// Sampled and not fed: that is done when another token is asked for.
     unfed: Option<u32>,
-    finished: Option<FinishReason>,
     failed: bool,
     started: Instant,
     stats: GenerationStats,
@@ -154,28 +159,22 @@ impl<'s> Generation<'s> {
     ) -> Result<Self, EngineError> {
         let started = Instant::now();
         let experts_at_start = engine.expert_stats();
-        let mut sampler = Sampler::new(options.sampling, engine.spec().n_vocab)?;
-        let tokenizer = engine.tokenizer()?;
-        let (prefill_tokens, finished) =
-            match state.prompt(engine, prompt, &options.cancel, &options.progress) {
-                Ok(fed) => (fed, None),
-                Err(EngineError::Cancelled { fed, .. }) => (fed, Some(FinishReason::Cancelled)),
-                Err(e) => return Err(e),
-            };
-        sampler.observe_prompt(prompt);
-        let max_tokens = options.max_tokens.unwrap_or(usize::MAX);
+        let (cancel, progress) = (options.cancel.clone(), options.progress.clone());
+        let mut answer = Answer::new(engine.tokenizer()?, engine.spec().n_vocab, prompt, options)?;
+        let prefill_tokens = match state.prompt(engine, prompt, &cancel, &progress) {
+            Ok(fed) => fed,
+            Err(EngineError::Cancelled { fed, .. }) => {
+                answer.end(FinishReason::Cancelled);
+                fed
+            }
+            Err(e) => return Err(e),
+        };
         Ok(Generation {
             engine,
             state,
-            sampler,
-            stream: tokenizer.stream_continuation(),
-            stops: StopStrings::new(&options.stop),
-            stop_strings: options.stop,
-            stop_tokens: if options.ignore_stop_tokens { &[] } else { tokenizer.stop_tokens() },
-            max_tokens,
-            cancel: options.cancel,
+            answer,
+            cancel,
             unfed: None,
-            finished: finished.or((max_tokens == 0).then_some(FinishReason::Length)),
             failed: false,
             started,
             stats: GenerationStats {
@@ -190,7 +189,7 @@ impl<'s> Generation<'s> {
 
     /// Why it ended; `None` while it runs, and after an error.
     pub fn finish_reason(&self) -> Option<&FinishReason> {
-        self.finished.as_ref()
+        self.answer.finish_reason()
     }
 
     /// Counts and times so far.
@@ -199,63 +198,28 @@ impl<'s> Generation<'s> {
         GenerationStats { decode_experts, ..self.stats }
     }
 
-    /// The next token: feeds the one before it and samples.
-    fn sample(&mut self) -> Result<u32, EngineError> {
-        if let Some(token) = self.unfed.take() {
-            self.state.feed(self.engine, &[token], &self.cancel, &PromptProgress::default())?;
-        }
-        let token = self.sampler.sample(&mut self.state.logits)?;
-        self.unfed = Some(token);
-        Ok(token)
-    }
-
+    /// Feeds the token before, chooses the next.
     fn step(&mut self) -> Result<Option<Piece>, EngineError> {
         if self.cancel.is_cancelled() {
-            return Ok(self.finish(FinishReason::Cancelled, None, String::new()));
+            return Ok(self.answer.end(FinishReason::Cancelled));
         }
         let step = Instant::now();
-        let token = match self.sample() {
-            Err(EngineError::Cancelled { .. }) => {
-                return Ok(self.finish(FinishReason::Cancelled, None, String::new()));
+        if let Some(token) = self.unfed.take() {
+            match self.state.feed(self.engine, &[token], &self.cancel, &PromptProgress::default()) {
+                Err(EngineError::Cancelled { .. }) => return Ok(self.answer.end(FinishReason::Cancelled)),
+                fed => fed?,
             }
-            token => token?,
-        };
-        self.stats.decode_tokens += 1;
+        }
+        let room = self.state.tokens.len() < self.engine.context();
+        let (token, piece) = self.answer.next(&mut self.state.logits, room)?;
+        self.unfed = Some(token);
+        self.stats.decode_tokens = self.answer.generated();
         if self.stats.decode_tokens == 1 {
             self.stats.time_to_first_token = self.started.elapsed();
         } else {
             self.stats.decode += step.elapsed();
         }
-        if self.stop_tokens.binary_search(&token).is_ok() {
-            return Ok(self.finish(FinishReason::StopToken(token), None, String::new()));
-        }
-        let text = self.show(|stream| stream.push(token));
-        if self.finished.is_none()
-            && (self.stats.decode_tokens >= self.max_tokens
-                || self.state.tokens.len() >= self.engine.context())
-        {
-            return Ok(self.finish(FinishReason::Length, Some(token), text));
-        }
-        Ok(Some(Piece { token: Some(token), text }))
-    }
-
-    /// Text that is certain after the stream's next; a stop string that completes in it ends the answer.
-    fn show(&mut self, next: impl for<'a> FnOnce(&'a mut DecodeStream<'s>) -> &'a str) -> String {
-        let StopOutcome { text, matched } = self.stops.push(next(&mut self.stream));
-        if let Some(stop) = matched.and_then(|i| self.stop_strings.get(i)) {
-            self.finished = Some(FinishReason::StopString(stop.clone()));
-        }
-        text
-    }
-
-    /// Ends for `reason` with what was held back; a stop string that completes only now wins.
-    fn finish(&mut self, reason: FinishReason, token: Option<u32>, mut text: String) -> Option<Piece> {
-        text += &self.show(DecodeStream::finish);
-        if self.finished.is_none() {
-            text += &self.stops.finish();
-            self.finished = Some(reason);
-        }
-        (token.is_some() || !text.is_empty()).then_some(Piece { token, text })
+        Ok(piece)
     }
 }
 
@@ -263,7 +227,7 @@ impl Iterator for Generation<'_> {
     type Item = Result<Piece, EngineError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.finished.is_some() || self.failed {
+        if self.answer.finish_reason().is_some() || self.failed {
             return None;
         }
         let step = self.step();

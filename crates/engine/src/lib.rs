@@ -19,6 +19,8 @@
 //! A second `generate` on the same session feeds only what its prompt adds to what the cache holds. Below sessions are
 //! [`Sequence`]s: [`Engine::forward`] feeds tokens of several in one batch and hands out logits row by row.
 //!
+//! Many requests at once go through a [`scheduler::Scheduler`], which makes one batch of them each step.
+//!
 //! **Batch invariance.** On the CPU a row's logits are the same bits whatever the prompt's chunks, the number of threads
 //! and the other rows of the batch.
 //!
@@ -26,7 +28,9 @@
 //! each sequence its KV cache, in pages as positions are used.
 #![forbid(unsafe_code)]
 
+mod answer;
 pub mod device;
+mod embed;
 mod engine;
 mod error;
 pub mod eval;
@@ -35,9 +39,11 @@ mod generate;
 mod opening;
 mod plan;
 mod sampling;
+pub mod scheduler;
 mod session;
 mod tokenizer;
 
+pub use embed::Pooling;
 pub use engine::{Engine, EngineOptions, Part, Sequence, Wanted};
 pub use error::EngineError;
 pub use forward::Row;
@@ -46,7 +52,10 @@ pub use generate::{
 };
 pub use opening::plan_memory;
 pub use plan::needs;
-pub use sampling::{Sampler, SamplingParams, SplitMix64, argmax, check_finite};
+pub use sampling::{
+    Constraint, ConstraintError, Mask, Sampler, SamplingParams, SplitMix64, TokenLogprob, argmax,
+    check_finite,
+};
 pub use session::{CancelFlag, Session};
 pub use turbospark_experts::read::{Engine as ReadEngine, IoChoice, Method as ReadMethod};
 pub use turbospark_experts::{IoMode, Stats};

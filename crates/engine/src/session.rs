@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use turbospark_experts::{ExpertError, Stats};
+use turbospark_experts::Stats;
 
 use crate::engine::{Part, Sequence, Wanted};
 use crate::generate::{GenerateOptions, Generation, PromptProgress, PromptStep};
@@ -181,11 +181,7 @@ impl State {
             });
             if let Err(error) = result {
                 self.tokens.truncate(self.sequence.len());
-                let cancelled = matches!(
-                    error,
-                    EngineError::Cancelled { .. } | EngineError::Expert(ExpertError::Cancelled { .. })
-                );
-                return Err(if cancelled {
+                return Err(if error.is_cancel() {
                     EngineError::Cancelled { fed, tokens: tokens.len() }
                 } else {
                     error

@@ -105,6 +105,11 @@ impl DeltaState {
         }
     }
 
+    /// Bytes held.
+    pub fn bytes(&self) -> usize {
+        size_of_val(self.conv.as_slice()) + size_of_val(self.heads.as_slice())
+    }
+
     /// Bytes of a state of this shape; `usize::MAX` where they are past counting.
     pub fn bytes_for(shape: &DeltaShape) -> usize {
         let product = |factors: &[usize]| factors.iter().fold(1_usize, |p, f| p.saturating_mul(*f));

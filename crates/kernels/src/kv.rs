@@ -5,6 +5,9 @@
 //! its values as `[64 positions, v_dim]`. Where the values are part of the keys there is only `[64 positions, k_dim]`, each
 //! row padded to a multiple of eight: the one layout that both products read along their lanes. Pages are added as
 //! positions are written and leave when no later row sees them: memory follows use, not the context's limit.
+//!
+//! A clone shares its pages with the original. Invariant: a page that somebody else holds is never written; who writes to it
+//! first takes a copy.
 
 use crate::cpu::Cpu;
 use crate::pool::SharedMut;
@@ -12,6 +15,7 @@ use half::f16;
 use half::slice::{HalfBitsSliceExt, HalfFloatSliceExt};
 use smallvec::SmallVec;
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// Positions in a page. Attention cuts a context at multiples of it.
 pub(crate) const PAGE: usize = 64;
@@ -63,17 +67,18 @@ impl Values {
     }
 }
 
-/// Consecutive pages, and those that wait for their next use.
+/// Consecutive pages, and those that wait for their next use, which are nobody else's.
 #[derive(Default)]
 struct Held<T> {
-    pages: VecDeque<Box<[T]>>,
-    spare: Vec<Box<[T]>>,
+    pages: VecDeque<Arc<[T]>>,
+    spare: Vec<Arc<[T]>>,
 }
 
 impl<T: Copy + Default> Held<T> {
-    /// Puts the `count` oldest pages among the spare ones.
+    /// Puts the `count` oldest pages among the spare ones, as far as nobody else holds them.
     fn forget(&mut self, count: usize) {
-        self.spare.extend(self.pages.drain(..count.min(self.pages.len())));
+        let forgotten = self.pages.drain(..count.min(self.pages.len()));
+        self.spare.extend(forgotten.filter(|page| Arc::strong_count(page) == 1));
     }
 
     /// Keeps the first `count` pages and gives the memory of the others back.
@@ -84,14 +89,21 @@ impl<T: Copy + Default> Held<T> {
 
     fn grow(&mut self, count: usize, page_len: usize) {
         while self.pages.len() < count {
-            let fresh = || vec![T::default(); page_len].into_boxed_slice();
+            let fresh = || std::iter::repeat_n(T::default(), page_len).collect();
             self.pages.push_back(self.spare.pop().unwrap_or_else(fresh));
+        }
+    }
+
+    /// Calls `visit(address, bytes)` for each page.
+    fn each(&self, visit: &mut dyn FnMut(usize, usize)) {
+        for page in &self.pages {
+            visit(page.as_ptr().addr(), size_of_val::<[T]>(page));
         }
     }
 }
 
-/// Without the spare pages: a copy holds what it must.
-impl<T: Clone> Clone for Held<T> {
+/// Shares the pages; the spare ones stay with the original.
+impl<T> Clone for Held<T> {
     fn clone(&self) -> Self {
         Self { pages: self.pages.clone(), spare: Vec::new() }
     }
@@ -110,7 +122,7 @@ pub(crate) enum PageData<'a> {
     F32 { k: &'a [f32], v: &'a [f32] },
 }
 
-/// Keys and values of one layer of one sequence. A clone is a copy of what is held.
+/// Keys and values of one layer of one sequence. A clone shares what is held until one of both writes to it.
 #[derive(Clone)]
 pub struct KvLayer {
     n_kv_heads: usize,
@@ -165,13 +177,21 @@ impl KvLayer {
         positions.next_multiple_of(PAGE) * n_kv_heads * values.position_len(k_dim) * kind.bytes()
     }
 
-    /// Bytes held now, those of pages that wait for their next use included.
+    /// Bytes held now, those of pages that wait for their next use and of shared ones included.
     pub fn bytes(&self) -> usize {
         let (pages, kind) = match &self.pages {
             Pages::F16(held) => (held.pages.len() + held.spare.len(), KvKind::F16),
             Pages::F32(held) => (held.pages.len() + held.spare.len(), KvKind::F32),
         };
         pages * self.page_len() * kind.bytes()
+    }
+
+    /// Calls `visit(address, bytes)` for each page in use. Caches that share a page give the same address.
+    pub fn each_page(&self, visit: &mut dyn FnMut(usize, usize)) {
+        match &self.pages {
+            Pages::F16(held) => held.each(visit),
+            Pages::F32(held) => held.each(visit),
+        }
     }
 
     /// Drops every page that lies wholly before `position`, which later writings then use again.
@@ -306,7 +326,7 @@ impl Writing<'_> {
         let (first, end) = (self.start / PAGE, self.start + self.rows);
         held.grow(end.div_ceil(PAGE) - base, self.heads * self.head_len);
         let pages: SmallVec<[_; 8]> =
-            held.pages.range_mut(first - base..).map(|p| SharedMut::new(p)).collect();
+            held.pages.range_mut(first - base..).map(|p| SharedMut::new(Arc::make_mut(p))).collect();
         let row_len = |x: &[f32]| x.len() / (self.rows * self.heads);
         let (k_len, v_len) = (row_len(self.k), row_len(self.v));
         // One task a (page, head): its part of the page is contiguous and nobody else's.

@@ -29,6 +29,24 @@ pub struct Row {
     pub position: usize,
 }
 
+/// What is wanted of a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Output {
+    /// Logits `[n_vocab]`.
+    Logits,
+    /// What the head's matrix would read, `[hidden]`: the stream through the last norm.
+    Hidden,
+}
+
+/// What is wanted of a pass.
+#[derive(Clone, Copy)]
+pub(crate) struct Outputs<'a> {
+    /// Rows, ascending.
+    pub(crate) rows: &'a [usize],
+    /// What of each of them.
+    pub(crate) of: &'a dyn Fn(usize) -> Output,
+}
+
 /// Rows of logits computed at a time: what a large vocabulary takes stays small.
 const HEAD_ROWS: usize = 16;
 
@@ -118,8 +136,7 @@ impl<D: Device> Forward<D> {
         }
     }
 
-    /// Runs `rows` through all layers, appends to their caches and calls `sink(row, logits)` for each row of
-    /// `wanted`, which ascends.
+    /// Runs `rows` through all layers, appends to their caches and calls `sink(row, output)` for each output.
     ///
     /// # Errors
     /// A router whose logits are not numbers, weights that can't be had, a caller who cancels. The caches then hold part of the
@@ -129,11 +146,11 @@ impl<D: Device> Forward<D> {
         spec: &ModelSpec,
         rows: &[Row],
         caches: &mut [&mut D::Cache],
-        wanted: &[usize],
+        outputs: Outputs<'_>,
         watch: &mut Watch<'_>,
         sink: &mut dyn FnMut(usize, &mut [f32]),
     ) -> Result<(), EngineError> {
-        let result = self.pass(spec, rows, caches, wanted, watch, sink);
+        let result = self.pass(spec, rows, caches, outputs, watch, sink);
         // Also where it ended early: a slot that stays lent can't be read into.
         self.let_go();
         result
@@ -144,10 +161,11 @@ impl<D: Device> Forward<D> {
         spec: &ModelSpec,
         rows: &[Row],
         caches: &mut [&mut D::Cache],
-        wanted: &[usize],
+        outputs: Outputs<'_>,
         watch: &mut Watch<'_>,
         sink: &mut dyn FnMut(usize, &mut [f32]),
     ) -> Result<(), EngineError> {
+        let wanted = outputs.rows;
         if let Some((layer, experts)) = needed_in_full(spec, 0, rows.len()) {
             self.hint(layer, experts);
         }
@@ -191,24 +209,33 @@ impl<D: Device> Forward<D> {
             self.let_go();
             (watch.layers_done)(index + 1, self.stream_stats());
         }
-        self.head(spec, wanted, sink);
+        self.head(spec, outputs, sink);
         Ok(())
     }
 
-    fn head(&mut self, spec: &ModelSpec, wanted: &[usize], sink: &mut dyn FnMut(usize, &mut [f32])) {
+    fn head(&mut self, spec: &ModelSpec, outputs: Outputs<'_>, sink: &mut dyn FnMut(usize, &mut [f32])) {
         let b = &mut self.buffers;
-        for (group, start) in wanted.chunks(HEAD_ROWS).zip((0..).step_by(HEAD_ROWS)) {
+        let mut start = 0;
+        let same = outputs.rows.chunk_by(|&a, &b| (outputs.of)(a) == (outputs.of)(b));
+        for group in same.flat_map(|rows| rows.chunks(HEAD_ROWS)) {
             let at: SmallVec<[usize; HEAD_ROWS]> = (start..start + group.len()).collect();
+            start += group.len();
             self.device.pick(&b.x, &at, &mut b.picked);
             self.device.norm(&spec.head.norm, &b.picked, &mut b.normed);
-            self.device.linear(&b.normed, &mut [(&spec.head.projection, &mut b.logits)]);
-            self.device.scale(&mut b.logits, spec.head.logit_scale);
-            if let Some(cap) = spec.head.soft_cap {
-                self.device.soft_cap(cap, &mut b.logits);
-            }
-            let logits = self.device.read(&mut b.logits);
-            for (&row, logits) in group.iter().zip(logits.chunks_exact_mut(spec.n_vocab)) {
-                sink(row, logits);
+            let (output, width) = match (outputs.of)(group[0]) {
+                Output::Hidden => (&mut b.normed, spec.hidden),
+                Output::Logits => {
+                    self.device.linear(&b.normed, &mut [(&spec.head.projection, &mut b.logits)]);
+                    self.device.scale(&mut b.logits, spec.head.logit_scale);
+                    if let Some(cap) = spec.head.soft_cap {
+                        self.device.soft_cap(cap, &mut b.logits);
+                    }
+                    (&mut b.logits, spec.n_vocab)
+                }
+            };
+            let output = self.device.read(output);
+            for (&row, output) in group.iter().zip(output.chunks_exact_mut(width)) {
+                sink(row, output);
             }
         }
     }

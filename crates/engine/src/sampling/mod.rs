@@ -4,13 +4,19 @@
 //! same logits, parameters and seed give the same token on every platform, because probabilities are integers
 //! (exact sums in any order) made with arithmetic that IEEE 754 fixes.
 //!
-//! The order of steps: logit bias and penalties; then the greatest logit where `temperature` is 0; otherwise
+//! The order of steps: logit bias and penalties; the constraint's mask; then the greatest logit where `temperature` is 0; otherwise
 //! temperature, `top_k`, `min_p`, and `top_p` over what those left.
 
+mod chooser;
+mod constraint;
+mod logprobs;
 mod params;
 mod random;
 mod select;
 
+pub(crate) use chooser::Chooser;
+pub use constraint::{Constraint, ConstraintError, Mask};
+pub use logprobs::TokenLogprob;
 pub use params::SamplingParams;
 pub use random::SplitMix64;
 
@@ -66,9 +72,29 @@ impl Sampler {
     pub fn sample(&mut self, logits: &mut [f32]) -> Result<u32, EngineError> {
         check_finite(logits)?;
         self.adjust(logits);
+        self.pick(logits)
+    }
+
+    /// As [`Sampler::sample`], of the tokens that `constraint` allows next.
+    ///
+    /// # Errors
+    /// Also those of the constraint.
+    pub fn sample_constrained(
+        &mut self,
+        logits: &mut [f32],
+        constraint: &mut dyn Constraint,
+    ) -> Result<u32, EngineError> {
+        check_finite(logits)?;
+        self.adjust(logits);
+        constraint::forbid(constraint, logits)?;
+        self.pick(logits)
+    }
+
+    /// Chooses from logits that are finite, or `-inf` where a token is forbidden.
+    fn pick(&mut self, logits: &[f32]) -> Result<u32, EngineError> {
         let best = argmax(logits);
         let Some(&top) = logits.get(best) else { return Err(EngineError::NothingToSample) };
-        // Only a bias can be infinite here: the file's logits have been checked.
+        // Only a bias or a mask can have made it so: the file's logits have been checked.
         if top == f32::NEG_INFINITY {
             return Err(EngineError::NothingToSample);
         }

@@ -51,7 +51,7 @@ impl SamplingParams {
         self.repetition_penalty != 1.0 || self.presence_penalty != 0.0 || self.frequency_penalty != 0.0
     }
 
-    pub(super) fn check(&self, n_vocab: usize) -> Result<(), EngineError> {
+    pub(crate) fn check(&self, n_vocab: usize) -> Result<(), EngineError> {
         let range = |field, value: f32, fine, expected| match fine {
             true => Ok(()),
             false => Err(EngineError::BadSampling { field, value: value.to_string(), expected }),

@@ -8,6 +8,7 @@ mod memory;
 mod oracle;
 mod refusals;
 mod reuse;
+mod scheduler;
 mod sensitivity;
 mod sessions;
 mod streaming;

@@ -94,13 +94,13 @@ fn stop_tokens_end_the_answer_unless_ignored() {
     let mut session = engine.session();
     let eos = engine.tokenizer().unwrap().eos().unwrap();
     let sampling = SamplingParams { logit_bias: vec![(eos, 1e6)], ..SamplingParams::greedy() };
-    let options = GenerateOptions { sampling, ignore_stop_tokens: false, ..greedy(3) };
-    let mut generation = session.generate(&prompt(0), options.clone()).unwrap();
+    let options =
+        |ignore_stop_tokens| GenerateOptions { sampling: sampling.clone(), ignore_stop_tokens, ..greedy(3) };
+    let mut generation = session.generate(&prompt(0), options(false)).unwrap();
     assert!(generation.next().is_none(), "a stop token is no piece");
     assert_eq!(generation.finish_reason(), Some(&FinishReason::StopToken(eos)));
     assert_eq!(generation.stats().decode_tokens, 1);
-    let options = GenerateOptions { ignore_stop_tokens: true, ..options };
-    let generation = session.generate(&prompt(0), options).unwrap();
+    let generation = session.generate(&prompt(0), options(true)).unwrap();
     assert_eq!(generation.filter_map(|p| p.unwrap().token).collect::<Vec<_>>(), [eos; 3]);
 }
 
@@ -140,8 +140,8 @@ fn cancel_stops_between_tokens_and_the_session_goes_on() {
     let engine = engine(FILE);
     let mut session = engine.session();
     let cancel = CancelFlag::new();
-    let options = GenerateOptions { cancel: cancel.clone(), ..greedy(24) };
-    let mut generation = session.generate(&prompt(0), options.clone()).unwrap();
+    let options = || GenerateOptions { cancel: cancel.clone(), ..greedy(24) };
+    let mut generation = session.generate(&prompt(0), options()).unwrap();
     let mut tokens = Vec::new();
     for piece in generation.by_ref() {
         tokens.extend(piece.unwrap().token);
@@ -153,7 +153,7 @@ fn cancel_stops_between_tokens_and_the_session_goes_on() {
     assert_eq!(tokens.len(), 3);
     cancel.reset();
     let again: Vec<u32> =
-        session.generate(&prompt(0), options).unwrap().filter_map(|p| p.unwrap().token).collect();
+        session.generate(&prompt(0), options()).unwrap().filter_map(|p| p.unwrap().token).collect();
     assert_eq!(again[..3], tokens);
     assert_eq!(again.len(), 24);
 }

@@ -65,6 +65,9 @@ const GROUPS: usize = TILE_COLUMNS / 8;
 /// Blocks of 32 inputs that are unpacked at a time: a tile of them stays in the first-level cache.
 const STRETCH: usize = 24;
 
+/// Bytes that memory gives at once.
+const LINE: usize = 64;
+
 thread_local! {
     static TILE: RefCell<Box<Tile>> = RefCell::new(Box::new(Tile::ZERO));
 }
@@ -98,9 +101,21 @@ pub(super) unsafe fn columns<F: Format>(
                 // SAFETY: each pointer has `len / PER` stored blocks before its row ends.
                 unsafe { unpack::<F>(&pointers, tile, len, g) };
             }
+            // What is unpacked next is fetched meanwhile: few rows don't hide its way from memory, and eight short streams are not
+            // foreseen by the processor.
+            let (first, from) =
+                if start + len < blocks { (range.start, start + len) } else { (range.end, 0) };
+            let until = w.k.div_ceil(BLOCK).min(from + STRETCH);
+            let (from, until) = (from / F::PER * F::BYTES, until.div_ceil(F::PER) * F::BYTES);
+            let columns = first..(first + TILE_COLUMNS).min(w.n);
+            let each = columns.len() * (until - from).div_ceil(LINE) / input.m.div_ceil(4).max(1) + 1;
+            let mut ahead = columns.flat_map(|column| w.row(column)[from..until].chunks(LINE));
             let mut row = 0;
             while row < input.m {
                 let left = input.m - row;
+                for line in ahead.by_ref().take(each) {
+                    _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast());
+                }
                 // SAFETY: `row + R <= m`, and the caller's promise.
                 unsafe {
                     if left >= 4 && F::BITS == 4 && !F::HALVED {

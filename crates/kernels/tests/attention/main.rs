@@ -2,6 +2,7 @@
 
 mod case;
 mod forgetting;
+mod sharing;
 
 use case::Case;
 use turbospark_kernels::{AttnParams, AttnRow, AttnScratch, Cpu, KvKind, KvLayer, Values};

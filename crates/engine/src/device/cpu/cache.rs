@@ -1,7 +1,8 @@
 //! What one sequence leaves in the layers: keys and values, compressed rows, recurrent states.
 //!
 //! Invariant: a cache never claims positions that it can't read. Windowed layers forget what no later row sees and recurrent
-//! layers keep only their last state, so going back is possible only a little way, or to a checkpoint.
+//! layers keep only their last state, so going back is possible only a little way, or to a checkpoint. Checkpoints and forks share
+//! pages with the cache that they come from.
 
 use turbospark_kernels::{DeltaShape, DeltaState, HeadOrder, KvKind, KvLayer, Values};
 use turbospark_model::{Attention, DeltaNet, KeyValues, Mixer, ModelSpec};
@@ -94,7 +95,7 @@ impl CpuCache {
 
     /// Keeps what can't be taken back of the state at `positions`, the number of positions fed. Replaces the checkpoint before.
     pub fn save(&mut self, positions: usize) {
-        // Before the copy: there is never more than one.
+        // Before the copy of states: there is never more than one.
         self.checkpoint = None;
         let layers = self.layers.iter().map(|l| match l {
             LayerCache::Keys { window: None, .. } | LayerCache::Shared => None,
@@ -103,14 +104,51 @@ impl CpuCache {
         self.checkpoint = Some(Checkpoint { positions, layers: layers.collect() });
     }
 
-    /// Goes back to the first `to` positions of `from`, or to fewer where their state is gone; returns how many are left.
-    /// `from` is `None` where the layers are not all at the same position, as after an error.
-    pub fn rewind(&mut self, from: Option<usize>, to: usize) -> usize {
-        let reachable = self.layers.iter().all(|l| match l {
+    /// Another cache with the first `to` of `from` positions, without a checkpoint; `None` where their state is gone. Pages are shared
+    /// until one of both writes to them.
+    pub fn fork(&self, from: usize, to: usize) -> Option<CpuCache> {
+        let saved = self.checkpoint.as_ref().filter(|c| c.positions == to);
+        let saved = if self.reaches(Some(from), to) { None } else { Some(saved?) };
+        let fork = |(i, layer): (usize, &LayerCache)| {
+            let saved = saved.and_then(|c| c.layers[i].as_ref());
+            let mut layer = saved.unwrap_or(layer).clone();
+            if let LayerCache::Keys { kv, .. } = &mut layer {
+                kv.truncate(to);
+            }
+            layer
+        };
+        Some(CpuCache { layers: self.layers.iter().enumerate().map(fork).collect(), checkpoint: None })
+    }
+
+    /// Whether the first `to` of `from` positions can be gone back to without the checkpoint.
+    fn reaches(&self, from: Option<usize>, to: usize) -> bool {
+        self.layers.iter().all(|l| match l {
             LayerCache::Keys { kv, window: Some(window) } => kv.oldest() <= (to + 1).saturating_sub(*window),
             LayerCache::Delta(_) => from == Some(to),
             LayerCache::Keys { window: None, .. } | LayerCache::Shared => true,
-        });
+        })
+    }
+
+    /// Whether [`CpuCache::fork`] gives a cache.
+    pub fn can_fork(&self, from: usize, to: usize) -> bool {
+        self.reaches(Some(from), to) || self.checkpoint.as_ref().is_some_and(|c| c.positions == to)
+    }
+
+    /// Calls `visit(address, bytes)` for each block of memory that the layers hold: pages, which caches may share, and states.
+    pub fn each_block(&self, visit: &mut dyn FnMut(usize, usize)) {
+        for layer in &self.layers {
+            match layer {
+                LayerCache::Keys { kv, .. } => kv.each_page(visit),
+                LayerCache::Delta(state) => visit(std::ptr::from_ref(state).addr(), state.bytes()),
+                LayerCache::Shared => {}
+            }
+        }
+    }
+
+    /// Goes back to the first `to` positions of `from`, or to fewer where their state is gone; returns how many are left.
+    /// `from` is `None` where the layers are not all at the same position, as after an error.
+    pub fn rewind(&mut self, from: Option<usize>, to: usize) -> usize {
+        let reachable = self.reaches(from, to);
         let saved = self.checkpoint.take().filter(|c| c.positions <= to);
         let left = match &saved {
             _ if reachable => to,
