@@ -3,6 +3,7 @@
 //! - [`Tokenizer`]: text to ids and back, out of a GGUF file's metadata or a `tokenizer.json`.
 //! - [`DecodeStream`]: ids to text as they come, never half a character.
 //! - [`StopStrings`]: stop strings found across the edges of tokens.
+//! - [`Splitter`]: a model's raw output taken apart into text, reasoning and tool calls.
 //! - [`ChatTemplate`]: the model's own Jinja template, from a conversation to a prompt.
 #![forbid(unsafe_code)]
 
@@ -16,6 +17,7 @@ mod merge;
 mod pretokenize;
 mod pymethods;
 mod pyvalue;
+mod split;
 mod stop_strings;
 mod stop_tokens;
 mod stream;
@@ -24,6 +26,7 @@ mod tokenizer;
 mod vocab;
 
 pub use error::TextError;
+pub use split::{Dialect, Event, OutputFormat, Splitter, Tool};
 pub use stop_strings::{StopOutcome, StopStrings};
 pub use stream::DecodeStream;
 pub use template::{ChatTemplate, Message};
