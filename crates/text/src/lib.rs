@@ -4,6 +4,7 @@
 //! - [`DecodeStream`]: ids to text as they come, never half a character.
 //! - [`StopStrings`]: stop strings found across the edges of tokens.
 //! - [`Splitter`]: a model's raw output taken apart into text, reasoning and tool calls.
+//! - [`Grammar`], [`Constraints`], [`Matcher`]: which tokens a JSON schema, a grammar or a tool call allows next.
 //! - [`ChatTemplate`]: the model's own Jinja template, from a conversation to a prompt.
 #![forbid(unsafe_code)]
 
@@ -12,6 +13,7 @@ mod alphabet;
 mod clock;
 mod error;
 mod gguf;
+mod grammar;
 mod json;
 mod merge;
 mod pretokenize;
@@ -26,6 +28,7 @@ mod tokenizer;
 mod vocab;
 
 pub use error::TextError;
+pub use grammar::{CallOptions, Constraints, Grammar, GrammarError, Matcher, ToolChoice};
 pub use split::{Dialect, Event, OutputFormat, Splitter, Tool};
 pub use stop_strings::{StopOutcome, StopStrings};
 pub use stream::DecodeStream;

@@ -110,7 +110,7 @@ impl Harmony {
             Ok(Scan::More | Scan::Done) => sink.arguments(&text),
             Ok(Scan::DoneBefore) if c.is_whitespace() => {}
             Ok(Scan::DoneBefore) => {
-                self.state = State::Broken("the arguments are followed by something else")
+                self.state = State::Broken("the arguments are followed by something else");
             }
             Err(reason) => self.state = State::Broken(reason),
         }

@@ -26,6 +26,7 @@ use std::{collections::HashMap, sync::Arc};
 pub use dialect::Dialect;
 pub use events::Event;
 pub use tool::Tool;
+pub(crate) use tool::Types;
 
 use crate::{TokenKind, Tokenizer};
 use events::Sink;

@@ -1,5 +1,7 @@
 //! The splitter against what models of each dialect write, however it is cut.
 
+#[path = "../support/bytes.rs"]
+mod bytes;
 mod golden;
 mod hostile;
 mod vocabulary;
