@@ -104,7 +104,8 @@ fn markers(line: &str, token: &impl Fn(&str) -> Option<u32>, out: &mut String) {
     out.push_str(rest);
 }
 
-/// `child` as a schema of its own: with the definitions of `root`, and white space that ends.
+/// `child` as a schema of its own: with the definitions of `root`, and white space that ends. `oneOf` is read as `anyOf`:
+/// that a value satisfies one branch and no other can't be held token by token.
 pub(super) fn with_definitions(root: &Value, child: &Value) -> Value {
     let mut child = child.clone();
     if let Value::Object(fields) = &mut child {
@@ -116,7 +117,10 @@ pub(super) fn with_definitions(root: &Value, child: &Value) -> Value {
             }
         }
         if !fields.contains_key("x-guidance") {
-            fields.insert("x-guidance".to_owned(), json!({ "whitespace_pattern": WHITE_SPACE }));
+            fields.insert(
+                "x-guidance".to_owned(),
+                json!({ "whitespace_pattern": WHITE_SPACE, "coerce_one_of": true }),
+            );
         }
     }
     child

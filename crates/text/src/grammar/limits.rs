@@ -12,6 +12,10 @@ const MAX_DEPTH: usize = 64;
 const MAX_VALUES: usize = 20_000;
 /// Values of an `enum`.
 const MAX_ENUM: usize = 2_000;
+/// Expressions in a schema.
+const MAX_PATTERNS: usize = 64;
+/// Schemas of an `allOf`: the automata of all are multiplied.
+const MAX_ALL_OF: usize = 8;
 /// Bytes of all strings.
 const MAX_BYTES: usize = 1 << 20;
 /// Bytes of a regular expression or grammar.
@@ -35,7 +39,7 @@ pub(super) fn check(schema: &Value) -> Result<(), GrammarError> {
     let too_large = |what, place: &str, limit| {
         Err(GrammarError::TooLarge { what, place: place.chars().take(200).collect(), limit })
     };
-    let (mut values, mut bytes) = (0, 0);
+    let (mut values, mut bytes, mut patterns) = (0, 0, 0);
     let mut open = vec![(schema, "#".to_owned(), 0)];
     while let Some((value, place, depth)) = open.pop() {
         values += 1;
@@ -51,12 +55,19 @@ pub(super) fn check(schema: &Value) -> Result<(), GrammarError> {
                 if place.ends_with("/enum") && items.len() > MAX_ENUM {
                     return too_large("the number of values of an enum", &place, MAX_ENUM);
                 }
+                if items.len() > MAX_ALL_OF && place.ends_with("/allOf") {
+                    return too_large("the number of schemas", &place, MAX_ALL_OF);
+                }
                 let items = items.iter().enumerate().take(MAX_VALUES + 1 - values.min(MAX_VALUES));
                 open.extend(items.map(|(i, item)| (item, format!("{place}/{i}"), depth + 1)));
             }
             Value::Object(fields) => {
                 for (key, item) in fields {
                     bytes += key.len();
+                    patterns += usize::from(key == "pattern" || place.ends_with("/patternProperties"));
+                    if patterns > MAX_PATTERNS {
+                        return too_large("the number of expressions", &place, MAX_PATTERNS);
+                    }
                     let place = format!("{place}/{key}");
                     if COUNTS.contains(&key.as_str()) && item.as_u64().is_some_and(|n| n > MAX_COUNT) {
                         return too_large("a count", &place, MAX_COUNT as usize);

@@ -3,7 +3,7 @@
 //! Invariant: compiling runs on a thread whose stack holds what the limits admit, and every failure inside of `llguidance`
 //! comes out as an error.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use llguidance::{
     ParserFactory, TokenParser,
@@ -17,6 +17,9 @@ use crate::{TokenKind, Tokenizer};
 
 /// Stack for compiling; schemas nest and refer to one another.
 const STACK: usize = 256 << 20;
+
+/// The last resort: what the limits let through and is still not compiled is given up, its thread left to end by itself.
+const MAX_COMPILE: Duration = Duration::from_secs(5);
 
 /// Subschemas that are compiled alone to find the one at fault.
 const MAX_TRIALS: usize = 64;
@@ -39,9 +42,7 @@ impl TokenizerEnv for Vocabulary {
 
 /// A model's vocabulary, ready for constraints. Making it sorts the whole vocabulary: make it once a model, when the first
 /// request wants it.
-pub struct Constraints {
-    factory: ParserFactory,
-}
+pub struct Constraints(Arc<Compiler>);
 
 impl std::fmt::Debug for Constraints {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -73,7 +74,7 @@ impl Constraints {
         limits.verbose_errors = false;
         // A state takes up to 2 kB.
         limits.max_lexer_states = 50_000;
-        Ok(Constraints { factory })
+        Ok(Constraints(Arc::new(Compiler { factory })))
     }
 
     /// Compiles a grammar for one answer.
@@ -81,7 +82,38 @@ impl Constraints {
     /// # Errors
     /// [`GrammarError`] naming the place in a schema, or what the expression or grammar does that can't be used.
     pub fn start(&self, grammar: &Grammar) -> Result<Matcher, GrammarError> {
-        let worker = || match &grammar.0 {
+        let (send, receive) = std::sync::mpsc::channel();
+        let (compiler, source) = (Arc::clone(&self.0), grammar.0.clone());
+        let worker = move || {
+            // Nobody listens any more where it took too long.
+            let _ = send.send(compiler.start(&source));
+        };
+        let thread = std::thread::Builder::new().name("grammar".to_owned()).stack_size(STACK);
+        thread.spawn(worker).map_err(|e| stuck(&format!("no thread can be started: {e}")))?;
+        let parser =
+            receive.recv_timeout(MAX_COMPILE).map_err(|_| stuck("compiling it takes too long"))??;
+        let mut matcher = llguidance::Matcher::new(Ok(parser));
+        let mask = matcher.compute_mask_or_eos().ok().filter(|mask| !mask.is_zero());
+        let mask = mask.ok_or_else(|| {
+            let reason = "no text satisfies it".to_owned();
+            match &grammar.0 {
+                Source::Regex(_) => GrammarError::Syntax { kind: "regular expression", reason },
+                Source::Lark(_) => GrammarError::Syntax { kind: "grammar", reason },
+                _ => GrammarError::Schema { place: "#".to_owned(), reason },
+            }
+        })?;
+        Ok(Matcher { inner: matcher, mask, fresh: true })
+    }
+}
+
+/// Compiles, on whatever thread.
+struct Compiler {
+    factory: ParserFactory,
+}
+
+impl Compiler {
+    fn start(&self, source: &Source) -> Result<TokenParser, GrammarError> {
+        match source {
             Source::Schema(schema) => {
                 self.compile(schema_grammar(schema)).map_err(|reason| self.locate(schema, "#", reason))
             }
@@ -103,18 +135,7 @@ impl Constraints {
                         .unwrap_or(GrammarError::Syntax { kind: "grammar", reason })
                 })
             }
-        };
-        let parser = std::thread::scope(|scope| {
-            let thread = std::thread::Builder::new().name("grammar".to_owned()).stack_size(STACK);
-            match thread.spawn_scoped(scope, worker) {
-                Ok(thread) => thread.join().unwrap_or_else(|_| Err(stuck("the compiler failed"))),
-                Err(e) => Err(stuck(&format!("no thread can be started: {e}"))),
-            }
-        })?;
-        let mut matcher = llguidance::Matcher::new(Ok(parser));
-        // An empty mask at the very start means that nothing satisfies the grammar.
-        let mask = matcher.compute_mask_or_eos().map_err(|e| stuck(&first_line(&e)))?;
-        Ok(Matcher { inner: matcher, mask, fresh: true })
+        }
     }
 
     fn trie(&self) -> &TokTrie {

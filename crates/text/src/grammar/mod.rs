@@ -37,7 +37,7 @@ enum Source {
 }
 
 impl Grammar {
-    /// A JSON value that satisfies a schema.
+    /// A JSON value that satisfies a schema. `oneOf` is read as `anyOf`.
     ///
     /// # Errors
     /// [`GrammarError::TooLarge`] for a schema of no reasonable size, [`GrammarError::Schema`] for one that is neither an

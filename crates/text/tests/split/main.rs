@@ -4,6 +4,7 @@
 mod bytes;
 mod golden;
 mod hostile;
+mod rounds;
 mod vocabulary;
 
 use serde_json::{Value, json};
