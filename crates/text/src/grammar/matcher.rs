@@ -40,8 +40,8 @@ impl TokenizerEnv for Vocabulary {
     }
 }
 
-/// A model's vocabulary, ready for constraints. Making it sorts the whole vocabulary: make it once a model, when the first
-/// request wants it.
+/// A model's vocabulary, ready for constraints. Making it sorts the whole vocabulary, which takes a tenth of a second for
+/// 50,000 tokens and a second for 262,144: make it once a model, aside while the model loads.
 pub struct Constraints(Arc<Compiler>);
 
 impl std::fmt::Debug for Constraints {

@@ -68,7 +68,8 @@ impl OutputFormat {
     /// A splitter for one answer. Without tools, markers of calls are text. In harmony, whose headers must be read in any
     /// case, a call is an event whether tools are given or not.
     ///
-    /// Its text must come from a [`DecodeStream`](crate::DecodeStream) that shows special tokens.
+    /// Its text must come from a [`DecodeStream`](crate::DecodeStream) that shows special tokens. Push the token that ends
+    /// the answer too: `<|call|>` tells a call without arguments from one that was cut off.
     pub fn splitter(&self, tools: &[Tool]) -> Splitter {
         let mut splitter = Splitter::new(self.dialect, tools);
         splitter.context.strict.clone_from(&self.strict);

@@ -11,23 +11,20 @@ use turbospark_text::{Constraints, Grammar, GrammarError, Matcher};
 pub(crate) fn accepts(constraints: &Constraints, control: &[&str], grammar: &Grammar, text: &str) -> bool {
     let mut matcher = constraints.start(grammar).unwrap_or_else(|e| panic!("{e}"));
     let mut rest = text;
-    while !rest.is_empty() {
+    while let Some(c) = rest.chars().next() {
         let token = control.iter().position(|c| rest.starts_with(c));
-        let (id, len) =
-            token.map_or((u32::from(rest.as_bytes()[0]), 1), |i| (256 + i as u32, control[i].len()));
-        // Text may be cut within a character, which is how bytes are fed.
-        let mut bytes = rest.as_bytes();
-        let n = if token.is_some() { 1 } else { rest.chars().next().map_or(1, char::len_utf8) };
-        for k in 0..n {
-            let id = if token.is_some() { id } else { u32::from(bytes[k]) };
+        let n = token.map_or(c.len_utf8(), |i| control[i].len());
+        let ids: Vec<u32> = match token {
+            Some(i) => vec![256 + i as u32],
+            None => rest.bytes().take(n).map(u32::from).collect(),
+        };
+        for id in ids {
             if let Err(e) = matcher.accept(id) {
                 assert!(matches!(e, GrammarError::Rejected { .. }), "{e}");
                 return false;
             }
         }
-        let step = if token.is_some() { len } else { n };
-        bytes = &bytes[step..];
-        rest = std::str::from_utf8(bytes).unwrap();
+        rest = &rest[n..];
     }
     matcher.is_accepting()
 }
