@@ -6,6 +6,7 @@
 //! - [`Splitter`]: a model's raw output taken apart into text, reasoning and tool calls.
 //! - [`Grammar`], [`Constraints`], [`Matcher`]: which tokens a JSON schema, a grammar or a tool call allows next.
 //! - [`ChatTemplate`]: the model's own Jinja template, from a conversation to a prompt.
+//!   [`ChatTemplate::prepared`] gives past calls the form that the template prints.
 #![forbid(unsafe_code)]
 
 mod added;
@@ -16,6 +17,7 @@ mod gguf;
 mod grammar;
 mod json;
 mod merge;
+mod messages;
 mod pretokenize;
 mod pymethods;
 mod pyvalue;
