@@ -9,6 +9,8 @@ mod budget;
 mod chat;
 #[path = "cli/evaluate.rs"]
 mod evaluate;
+#[path = "cli/faults.rs"]
+mod faults;
 #[path = "cli/inspect_bench.rs"]
 mod inspect_bench;
 #[path = "cli/larger.rs"]

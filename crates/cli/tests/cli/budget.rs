@@ -291,7 +291,7 @@ fn a_file_system_without_direct_reads_is_read_buffered_and_that_is_said() {
 }
 
 /// A long generation that streams, after its first text.
-fn running(path: &Path) -> Child {
+pub(crate) fn running(path: &Path) -> Child {
     let memory = memory();
     let mut child = command(&generate(path, "500", &["--memory", &memory]))
         .stdout(Stdio::piped())
