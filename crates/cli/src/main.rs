@@ -12,6 +12,7 @@ mod failure;
 mod generation;
 mod interrupt;
 mod memory;
+mod models;
 mod output;
 mod progress;
 mod size;

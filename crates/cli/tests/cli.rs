@@ -7,6 +7,9 @@ mod bad_input;
 mod budget;
 #[path = "cli/chat.rs"]
 mod chat;
+#[cfg(feature = "demo")]
+#[path = "cli/demo.rs"]
+mod demo;
 #[path = "cli/evaluate.rs"]
 mod evaluate;
 #[path = "cli/faults.rs"]

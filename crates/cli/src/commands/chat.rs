@@ -11,6 +11,7 @@ use anyhow::{Context, Result};
 use rustyline::error::ReadlineError;
 use rustyline::{Config, DefaultEditor};
 use turbospark_engine::{CancelFlag, Engine, Session};
+use turbospark_hub::{DEMO, Store};
 use turbospark_text::{ChatTemplate, Message};
 
 use crate::args::ChatArgs;
@@ -30,6 +31,13 @@ Ctrl-C stops the answer. A line that ends with \\ goes on in the next.";
 
 pub(crate) fn chat(args: &ChatArgs) -> Result<()> {
     let cancel = interrupt::flag()?;
+    if args.model.model.is_none() {
+        if !Store::names().contains(&DEMO) {
+            let why = "this build has no model of its own: name a GGUF file";
+            return Err(Usage(why.to_owned()).into());
+        }
+        output::note("no model named: this is `demo`, a small one that tells little stories");
+    }
     let engine = generation::open(&args.model, args.generation.context)?;
     let Some(template) = generation::template(&engine)? else {
         let why = "this model has no chat template, so it can't chat: use `turbospark run --raw`";
@@ -46,7 +54,7 @@ pub(crate) fn chat(args: &ChatArgs) -> Result<()> {
     };
     let mut lines = Lines::open()?;
     if lines.interactive() {
-        output::note(&format!("{} — /help for help, Ctrl-D to leave", args.model.model.display()));
+        output::note(&format!("{} — /help for help, Ctrl-D to leave", args.model.name().display()));
     }
     while let Some(line) = lines.next()? {
         chat.cancel.reset();
