@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod ask;
+pub mod page;
 mod refusal;
 
 pub use ask::{Ask, Finish, Format, Part, Prompt, TokenInfo, ToolUse, Usage};
