@@ -2,14 +2,14 @@
 
 /** An element with attributes, listeners (`onclick: f`) and children; children that are null or false are left out. */
 export function el(tag, attributes = {}, ...children) {
-    const made = document.createElement(tag);
-    for (const [name, value] of Object.entries(attributes)) {
-        if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
-        else if (value === true) made.setAttribute(name, "");
-        else if (value !== false && value != null) made.setAttribute(name, value);
-    }
-    made.append(...children.filter((child) => child != null && child !== false));
-    return made;
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+    else if (value === true) made.setAttribute(name, "");
+    else if (value !== false && value != null) made.setAttribute(name, value);
+  }
+  made.append(...children.filter((child) => child != null && child !== false));
+  return made;
 }
 
 export const byId = (id) => document.getElementById(id);
@@ -19,34 +19,34 @@ export const button = (label, onclick, attributes = {}) => el("button", { type: 
 
 /** Tells those who don't see the page. */
 export function announce(text) {
-    byId("status").textContent = text;
+  byId("status").textContent = text;
 }
 
 /** A button that copies what `text()` gives, and says so on itself. */
 export function copyButton(text, label = "Copy", name = label) {
-    const made = button(label, async () => {
-        const done = (await copy(text())) ? "Copied" : "Copying failed";
-        made.textContent = done;
-        announce(done);
-        setTimeout(() => (made.textContent = label), 1500);
-    }, { "aria-label": name, class: "quiet" });
-    return made;
+  const made = button(label, async () => {
+    const done = (await copy(text())) ? "Copied" : "Copying failed";
+    made.textContent = done;
+    announce(done);
+    setTimeout(() => (made.textContent = label), 1500);
+  }, { "aria-label": name, class: "quiet" });
+  return made;
 }
 
 // The clipboard's own interface exists for secure origins alone, and a server in the local network is none.
 async function copy(text) {
-    try {
-        await navigator.clipboard.writeText(text);
-        return true;
-    } catch {
-        const area = el("textarea", { class: "hidden", "aria-hidden": "true" });
-        area.value = text;
-        const before = document.activeElement;
-        document.body.append(area);
-        area.select();
-        const done = document.execCommand("copy");
-        area.remove();
-        before?.focus();
-        return done;
-    }
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    const area = el("textarea", { class: "hidden", "aria-hidden": "true" });
+    area.value = text;
+    const before = document.activeElement;
+    document.body.append(area);
+    area.select();
+    const done = document.execCommand("copy");
+    area.remove();
+    before?.focus();
+    return done;
+  }
 }

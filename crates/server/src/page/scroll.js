@@ -9,26 +9,26 @@ let [following, before] = [true, 0];
 
 /** Scrolls to the end if that's where the reader is; `always` also if not. */
 export function follow(always = false) {
-    following ||= always;
-    if (following) scroll.scrollTop = scroll.scrollHeight;
-    toEnd.hidden = following;
+  following ||= always;
+  if (following) scroll.scrollTop = scroll.scrollHeight;
+  toEnd.hidden = following;
 }
 
 export function setUp() {
-    // Text that comes between a scroll and its event moves the end away: only a move upwards is the reader's.
-    scroll.addEventListener("scroll", () => {
-        const { scrollTop, scrollHeight, clientHeight } = scroll;
-        const isNear = scrollHeight - scrollTop - clientHeight < NEAR;
-        if (isNear) following = true;
-        else if (scrollTop < before) following = false;
-        before = scrollTop;
-        toEnd.hidden = following;
-    }, { passive: true });
-    // Messages that come into sight take their true height, and a window its new one.
-    new ResizeObserver(() => follow()).observe(byId("log"));
-    new ResizeObserver(() => follow()).observe(scroll);
-    toEnd.addEventListener("click", () => {
-        follow(true);
-        byId("prompt").focus();
-    });
+  // Text that comes between a scroll and its event moves the end away: only a move upwards is the reader's.
+  scroll.addEventListener("scroll", () => {
+    const { scrollTop, scrollHeight, clientHeight } = scroll;
+    const isNear = scrollHeight - scrollTop - clientHeight < NEAR;
+    if (isNear) following = true;
+    else if (scrollTop < before) following = false;
+    before = scrollTop;
+    toEnd.hidden = following;
+  }, { passive: true });
+  // Messages that come into sight take their true height, and a window its new one.
+  new ResizeObserver(() => follow()).observe(byId("log"));
+  new ResizeObserver(() => follow()).observe(scroll);
+  toEnd.addEventListener("click", () => {
+    follow(true);
+    byId("prompt").focus();
+  });
 }
