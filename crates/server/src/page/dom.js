@@ -1,6 +1,12 @@
 // Elements without markup strings: text stays text, whatever it holds.
 
-/** An element with attributes, listeners (`onclick: f`) and children; children that are null or false are left out. */
+/** Appends nodes, texts, and arrays of them; null and false are left out. One by one: a model's text can be more than a call takes. */
+export function put(home, ...children) {
+  for (const child of children.flat()) if (child != null && child !== false) home.append(child);
+  return home;
+}
+
+/** An element with attributes, listeners (`onclick: f`) and children as `put` takes them. */
 export function el(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
@@ -8,8 +14,7 @@ export function el(tag, attributes = {}, ...children) {
     else if (value === true) made.setAttribute(name, "");
     else if (value !== false && value != null) made.setAttribute(name, value);
   }
-  made.append(...children.filter((child) => child != null && child !== false));
-  return made;
+  return put(made, ...children);
 }
 
 export const byId = (id) => document.getElementById(id);

@@ -20,7 +20,7 @@ export function webAddress(text) {
   }
 }
 
-const link = (href, ...inside) => el("a", { href, target: "_blank", rel: "noopener noreferrer" }, ...inside);
+const link = (href, inside) => el("a", { href, target: "_blank", rel: "noopener noreferrer" }, inside);
 const isWord = (char) => char !== undefined && /[\p{L}\p{N}]/u.test(char);
 const isSpace = (char) => char === undefined || /\s/.test(char);
 
@@ -138,7 +138,7 @@ class Inline {
       const index = this.open.findLastIndex(({ mark }) => mark[0] === char && mark.length <= length);
       if (index < 0 || this.open[index].place === this.out.length - 1) break;
       const { mark, place } = this.open[index];
-      this.wrap(index, place, (inside) => el(TAGS[mark], {}, ...inside));
+      this.wrap(index, place, (inside) => el(TAGS[mark], {}, inside));
       length -= mark.length;
     }
     while (length > 0) {
@@ -184,7 +184,7 @@ class Inline {
       return this.take(1);
     }
     // An image is a link to it: loading it would tell another machine that this is being read.
-    this.wrap(index, this.open[index].place, (inside) => link(href, ...(inside.length ? inside : [target[1]])));
+    this.wrap(index, this.open[index].place, (inside) => link(href, inside.length ? inside : target[1]));
     this.at = TARGET.lastIndex;
   }
 

@@ -203,8 +203,8 @@ async function write(run, chunks) {
     }
     if (finish === "length") message.note = "The answer reached its greatest length.";
     if (usage && began) {
-      // The first token came at `began`; the time is that of the others.
-      message.tokens = usage.completion_tokens - 1;
+      // From the first token on.
+      message.tokens = usage.completion_tokens;
       message.seconds = (performance.now() - began) / 1000;
     }
     if (Date.now() - saved > SAVE_EVERY) {

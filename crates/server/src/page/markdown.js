@@ -178,17 +178,17 @@ export function draw(block) {
       return code(block);
     case "heading":
       // The page's own headings are the first two levels.
-      return el(`h${Math.min(block.level + 2, 6)}`, { class: `h${block.level}` }, ...inline(block.text));
+      return el(`h${Math.min(block.level + 2, 6)}`, { class: `h${block.level}` }, inline(block.text));
     case "rule":
       return el("hr");
     case "quote":
-      return el("blockquote", {}, ...block.blocks.map(draw));
+      return el("blockquote", {}, block.blocks.map(draw));
     case "list":
       return drawList(block);
     case "table":
       return drawTable(block);
     default:
-      return el("p", {}, ...inline(block.text));
+      return el("p", {}, inline(block.text));
   }
 }
 
@@ -200,7 +200,7 @@ function code({ language, text }) {
 
 function drawList({ start, items, loose }) {
   const attributes = { start: start > 1 ? start : null, class: loose ? "loose" : null };
-  return el(start === null ? "ul" : "ol", attributes, ...items.map((blocks) => el("li", {}, ...drawItem(blocks, loose))));
+  return el(start === null ? "ul" : "ol", attributes, items.map((blocks) => el("li", {}, drawItem(blocks, loose))));
 }
 
 function drawItem(blocks, loose) {
@@ -208,11 +208,11 @@ function drawItem(blocks, loose) {
   if (first?.kind !== "paragraph") return blocks.map(draw);
   const text = first.text.replace(/^\[([ xX])\] /, (_, mark) => (mark === " " ? "☐ " : "☑ "));
   const nodes = inline(text);
-  return [...(loose ? [el("p", {}, ...nodes)] : nodes), ...rest.map(draw)];
+  return (loose ? [el("p", {}, nodes)] : nodes).concat(rest.map(draw));
 }
 
 function drawTable({ sides, head, rows }) {
-  const row = (tag, texts) => el("tr", {}, ...sides.map((side, i) => el(tag, { class: side }, ...inline(texts[i] ?? ""))));
+  const row = (tag, texts) => el("tr", {}, sides.map((side, i) => el(tag, { class: side }, inline(texts[i] ?? ""))));
   const body = rows.map((texts) => row("td", texts));
-  return el("div", { class: "wide" }, el("table", {}, el("thead", {}, row("th", head)), el("tbody", {}, ...body)));
+  return el("div", { class: "wide" }, el("table", {}, el("thead", {}, row("th", head)), el("tbody", {}, body)));
 }

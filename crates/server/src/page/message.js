@@ -1,6 +1,6 @@
 // One message on the page, complete or growing.
 
-import { button, copyButton, el } from "./dom.js";
+import { button, copyButton, el, put } from "./dom.js";
 import { render } from "./markdown.js";
 import { MarkdownStream } from "./stream.js";
 
@@ -37,7 +37,7 @@ class Answer {
   complete() {
     const { message } = this;
     if (message.reasoning) this.reasoning(message.reasoning, true);
-    this.text.append(...render(message.content));
+    put(this.text, render(message.content));
     this.showCalls();
     this.about();
   }
@@ -94,6 +94,6 @@ class Answer {
   about() {
     const { note, tokens, seconds } = this.message;
     if (note) this.tools.before(el("p", { class: "note" }, note));
-    if (tokens && seconds) this.tools.append(el("span", { class: "about" }, `${tokens} tokens, ${(tokens / seconds).toFixed(1)} per second`));
+    if (tokens > 1 && seconds) this.tools.append(el("span", { class: "about" }, `${tokens} tokens · ${((tokens - 1) / seconds).toFixed(1)} tokens/s`));
   }
 }

@@ -18,12 +18,14 @@ export function setUp() {
   // Text that comes between a scroll and its event moves the end away: only a move upwards is the reader's.
   scroll.addEventListener("scroll", () => {
     const { scrollTop, scrollHeight, clientHeight } = scroll;
-    const isNear = scrollHeight - scrollTop - clientHeight < NEAR;
-    if (isNear) following = true;
-    else if (scrollTop < before) following = false;
+    const left = scrollHeight - scrollTop - clientHeight;
+    if (scrollTop < before && left > 1) following = false;
+    else if (scrollTop > before && left < NEAR) following = true;
     before = scrollTop;
     toEnd.hidden = following;
   }, { passive: true });
+  // A wheel moves in small steps: the first must not be undone by text that comes before its event.
+  scroll.addEventListener("wheel", ({ deltaY }) => (following &&= deltaY >= 0), { passive: true });
   // Messages that come into sight take their true height, and a window its new one.
   new ResizeObserver(() => follow()).observe(byId("log"));
   new ResizeObserver(() => follow()).observe(scroll);

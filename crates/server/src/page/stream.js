@@ -1,7 +1,7 @@
 // Markdown while it is being written. Blocks that can't change any more are drawn once; only the last one is drawn again, at most once
 // a frame, and open code only grows. So the cost of a token doesn't grow with the answer.
 
-import { el } from "./dom.js";
+import { el, put } from "./dom.js";
 import { draw, parse } from "./markdown.js";
 
 // Characters of a block above which it is drawn four times a second and not each frame.
@@ -37,8 +37,8 @@ export class MarkdownStream {
   /** Draws what is left. */
   end() {
     this.cancel?.();
-    this.home.append(...parse(this.rest.split(/\r?\n/)).map(draw));
     this.tail.remove();
+    put(this.home, parse(this.rest.split(/\r?\n/)).map(draw));
     this.drawn();
   }
 
@@ -51,7 +51,8 @@ export class MarkdownStream {
     if (blocks.length === 1 && only.kind === "fence" && only.open) this.grow(only, lines.at(-1));
     else {
       this.growing = null;
-      this.tail.replaceChildren(...blocks.map(draw));
+      this.tail.replaceChildren();
+      put(this.tail, blocks.map(draw));
     }
     this.drawn();
   }
@@ -63,7 +64,7 @@ export class MarkdownStream {
     const lines = this.rest.slice(0, whole).split("\n");
     const blocks = parse(lines.map((line) => line.replace(/\r$/, "")));
     if (blocks.length < 2) return;
-    this.tail.before(...blocks.slice(0, -1).map(draw));
+    for (const block of blocks.slice(0, -1)) this.tail.before(draw(block));
     this.rest = lines.slice(blocks.at(-1).from).join("\n") + this.rest.slice(whole);
     this.growing = null;
   }

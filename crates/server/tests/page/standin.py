@@ -30,8 +30,6 @@ class StandIn:
         standin = self
 
         class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
             def log_message(self, *_):
                 pass
 

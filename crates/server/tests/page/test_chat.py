@@ -189,7 +189,8 @@ def test_the_page_follows_the_text_only_while_the_reader_is_at_the_end(page, ser
     server.answers(text("line\n\n" * 300, 12), pause=0.02)
     ask(page, "go")
     scroll = page.locator("#scroll")
-    page.wait_for_function("document.querySelector('#scroll').scrollTop > 400")
+    while scroll.evaluate("(e) => e.scrollTop") < 400:
+        page.wait_for_timeout(50)
     scroll.hover()
     page.mouse.wheel(0, -300)
     page.wait_for_timeout(200)
