@@ -21,6 +21,7 @@ mod model;
 mod models;
 pub mod openai;
 mod operation;
+pub mod page;
 mod refusal;
 mod server;
 mod shape;
