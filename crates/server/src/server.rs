@@ -30,7 +30,7 @@ use crate::guard::{Guard, Peer, guard};
 use crate::models::{ModelSource, Models};
 use crate::model::blocking;
 use crate::timed::Timed;
-use crate::{Refusal, openai, operation, shape};
+use crate::{Refusal, openai, operation, page, shape};
 
 /// How a server is started.
 #[derive(Debug, Clone)]
@@ -197,7 +197,7 @@ impl Server {
 
 /// All endpoints.
 fn router() -> Router<App> {
-    Router::new().merge(operation::router()).merge(openai::router()).fallback(any(nowhere)).method_not_allowed_fallback(wrong_method)
+    Router::new().merge(operation::router()).merge(openai::router()).merge(page::router()).fallback(any(nowhere)).method_not_allowed_fallback(wrong_method)
 }
 
 async fn nowhere(request: Request) -> axum::response::Response {
