@@ -78,7 +78,7 @@ async fn passed(guard: &Guard, request: Request, next: Next) -> Result<Response,
         return Ok(preflight());
     }
     let path = request.uri().path();
-    let open = matches!(path, "/health" | "/ready");
+    let open = matches!(path, "/" | "/health" | "/ready") || path.starts_with("/page/");
     if !open {
         check_key(&guard.keys, request.headers())?;
     }
