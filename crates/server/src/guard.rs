@@ -86,7 +86,8 @@ async fn passed(guard: &Guard, request: Request, next: Next) -> Result<Response,
     let too_large = || {
         Refusal::TooLarge(format!("the body has more than the {} bytes that are accepted", guard.max_body))
     };
-    let announced = parts.headers.get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse::<u64>().ok());
+    let announced =
+        parts.headers.get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse::<u64>().ok());
     if announced.is_some_and(|n| n > guard.max_body as u64) {
         return Err(too_large());
     }
@@ -99,7 +100,9 @@ async fn passed(guard: &Guard, request: Request, next: Next) -> Result<Response,
         }
         Err(_) => {
             let message = format!("the body did not come within {} s", guard.body_time.as_secs());
-            return Ok((StatusCode::REQUEST_TIMEOUT, [(header::CONNECTION, "close")], message).into_response());
+            return Ok(
+                (StatusCode::REQUEST_TIMEOUT, [(header::CONNECTION, "close")], message).into_response()
+            );
         }
     };
     Ok(next.run(Request::from_parts(parts, Body::from(body))).await)
@@ -120,10 +123,15 @@ fn check_key(keys: &[String], headers: &HeaderMap) -> Result<(), Refusal> {
         return Ok(());
     }
     let bearer = headers.get(header::AUTHORIZATION).and_then(|v| v.to_str().ok());
-    let bearer = bearer.and_then(|v| v.split_once(' ')).filter(|(kind, _)| kind.eq_ignore_ascii_case("bearer"));
+    let bearer =
+        bearer.and_then(|v| v.split_once(' ')).filter(|(kind, _)| kind.eq_ignore_ascii_case("bearer"));
     let own = headers.get("x-api-key").and_then(|v| v.to_str().ok());
-    let given = bearer.map(|(_, key)| key.trim()).or(own).ok_or(Refusal::Key("none was sent: send it as `Authorization: Bearer KEY` or `x-api-key: KEY`"))?;
-    let fits = keys.iter().fold(subtle::Choice::from(0), |fits, key| fits | key.as_bytes().ct_eq(given.as_bytes()));
+    let given = bearer
+        .map(|(_, key)| key.trim())
+        .or(own)
+        .ok_or(Refusal::Key("none was sent: send it as `Authorization: Bearer KEY` or `x-api-key: KEY`"))?;
+    let fits =
+        keys.iter().fold(subtle::Choice::from(0), |fits, key| fits | key.as_bytes().ct_eq(given.as_bytes()));
     if bool::from(fits) { Ok(()) } else { Err(Refusal::Key("the one that was sent is wrong")) }
 }
 

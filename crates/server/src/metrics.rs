@@ -98,7 +98,10 @@ impl Metrics {
             ("cached_tokens", "Those of them that were known.", &self.cached_tokens),
             ("completion_tokens", "Tokens generated.", &self.completion_tokens),
         ] {
-            let _ = writeln!(out, "# HELP turbospark_{name}_total {help}\n# TYPE turbospark_{name}_total counter");
+            let _ = writeln!(
+                out,
+                "# HELP turbospark_{name}_total {help}\n# TYPE turbospark_{name}_total counter"
+            );
             let _ = writeln!(out, "turbospark_{name}_total {}", value.load(Relaxed));
         }
         self.first_token.write(out, "turbospark_first_token_seconds", "Time from request to first token.");

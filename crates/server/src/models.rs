@@ -79,7 +79,10 @@ impl Models {
         for source in sources {
             if let Some(other) = names.insert(source.name.clone(), &source.path) {
                 let (name, path) = (&source.name, source.path.display());
-                return Err(format!("{path} and {} are both named {name}: name one by NAME=PATH", other.display()));
+                return Err(format!(
+                    "{path} and {} are both named {name}: name one by NAME=PATH",
+                    other.display()
+                ));
             }
             let info = ModelInfo::read(&source.name, &source.path).map_err(|e| e.to_string())?;
             entries.push(Entry { info, loaded: Mutex::new(None) });

@@ -12,9 +12,9 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::Request;
+use axum::http::HeaderValue;
 use axum::middleware::from_fn_with_state;
 use axum::routing::any;
-use axum::http::HeaderValue;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -27,8 +27,8 @@ use turbospark_engine::scheduler::{SchedulerOptions, Shutdown};
 
 use crate::app::App;
 use crate::guard::{Guard, Peer, guard};
-use crate::models::{ModelSource, Models};
 use crate::model::blocking;
+use crate::models::{ModelSource, Models};
 use crate::timed::Timed;
 use crate::{Refusal, openai, operation, page, shape};
 
@@ -131,9 +131,10 @@ impl Server {
         if options.keys.iter().any(|k| k.is_empty() || !k.bytes().all(|b| b.is_ascii_graphic())) {
             return Err(ServerError::BadKey);
         }
-        let cors = options.cors.as_ref().map(|origin| {
-            HeaderValue::try_from(origin).map_err(|_| ServerError::BadOrigin(origin.clone()))
-        });
+        let cors = options
+            .cors
+            .as_ref()
+            .map(|origin| HeaderValue::try_from(origin).map_err(|_| ServerError::BadOrigin(origin.clone())));
         let listener =
             TcpListener::bind(options.address).await.map_err(|e| ServerError::Bind(options.address, e))?;
         let models = Models::new(&options.models, options.engine, options.scheduling, options.kv_memory)
@@ -148,7 +149,8 @@ impl Server {
         if options.preload {
             app.load("").await.map_err(ServerError::Load)?;
         }
-        let router = router().layer(from_fn_with_state((app.clone(), guarding), guard)).with_state(app.clone());
+        let router =
+            router().layer(from_fn_with_state((app.clone(), guarding), guard)).with_state(app.clone());
         Ok(Server { listener, app, router, options })
     }
 
@@ -185,7 +187,8 @@ impl Server {
         drop(listener);
         tracing::info!(connections = connections.len(), "shutting down");
         let _ = ending.send(true);
-        let finished = tokio::time::timeout(options.grace, async { while connections.join_next().await.is_some() {} });
+        let finished =
+            tokio::time::timeout(options.grace, async { while connections.join_next().await.is_some() {} });
         let how = if finished.await.is_ok() { Shutdown::Finish } else { Shutdown::Cancel };
         let _ = blocking(move || app.shutdown(how)).await;
         // Clients are told that their answers were cancelled.
@@ -197,7 +200,12 @@ impl Server {
 
 /// All endpoints.
 fn router() -> Router<App> {
-    Router::new().merge(operation::router()).merge(openai::router()).merge(page::router()).fallback(any(nowhere)).method_not_allowed_fallback(wrong_method)
+    Router::new()
+        .merge(operation::router())
+        .merge(openai::router())
+        .merge(page::router())
+        .fallback(any(nowhere))
+        .method_not_allowed_fallback(wrong_method)
 }
 
 async fn nowhere(request: Request) -> axum::response::Response {

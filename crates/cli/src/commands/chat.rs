@@ -11,12 +11,11 @@ use anyhow::{Context, Result};
 use rustyline::error::ReadlineError;
 use rustyline::{Config, DefaultEditor};
 use turbospark_engine::{CancelFlag, Engine, Session};
-use turbospark_hub::{DEMO, Store};
 use turbospark_text::{ChatTemplate, Message};
 
 use crate::args::ChatArgs;
 use crate::failure::Usage;
-use crate::{environment, generation, interrupt, output};
+use crate::{environment, generation, interrupt, models, output};
 
 /// Lines that the history keeps.
 const HISTORY: usize = 1000;
@@ -32,11 +31,7 @@ Ctrl-C stops the answer. A line that ends with \\ goes on in the next.";
 pub(crate) fn chat(args: &ChatArgs) -> Result<()> {
     let cancel = interrupt::flag()?;
     if args.model.model.is_none() {
-        if !Store::names().contains(&DEMO) {
-            let why = "this build has no model of its own: name a GGUF file";
-            return Err(Usage(why.to_owned()).into());
-        }
-        output::note("no model named: this is `demo`, a small one that tells little stories");
+        models::unnamed()?;
     }
     let engine = generation::open(&args.model, args.generation.context)?;
     let Some(template) = generation::template(&engine)? else {

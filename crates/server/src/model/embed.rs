@@ -25,12 +25,16 @@ impl Model {
         match kind {
             Ok(Some(1)) => Ok(Pooling::Mean),
             Ok(Some(3)) => Ok(Pooling::Last),
-            Ok(Some(kind @ (2 | 4..))) => {
-                Err(Refusal::bad("model", format!("{} pools in a way ({kind}) that is not supported", self.name)))
-            }
+            Ok(Some(kind @ (2 | 4..))) => Err(Refusal::bad(
+                "model",
+                format!("{} pools in a way ({kind}) that is not supported", self.name),
+            )),
             _ => Err(Refusal::bad(
                 "model",
-                format!("{} makes no embeddings: its file names no way of pooling ({architecture}.pooling_type)", self.name),
+                format!(
+                    "{} makes no embeddings: its file names no way of pooling ({architecture}.pooling_type)",
+                    self.name
+                ),
             )),
         }
     }

@@ -9,7 +9,7 @@ mod info;
 mod prompt;
 mod taking;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
@@ -32,7 +32,6 @@ const BACKLOG: usize = 8192;
 /// An opened model.
 pub(crate) struct Model {
     pub(crate) name: String,
-    pub(crate) path: PathBuf,
     pub(crate) handle: Handle,
     /// Ends when the model does.
     _scheduler: Scheduler,
@@ -94,7 +93,6 @@ impl Model {
         let scheduler = Scheduler::start(engine, scheduling)?;
         Ok(Model {
             name: name.to_owned(),
-            path: path.to_owned(),
             handle: scheduler.handle(),
             _scheduler: scheduler,
             template,
@@ -154,8 +152,11 @@ impl Model {
     }
 
     fn constraints(&self) -> Result<&Constraints, Refusal> {
-        let built = self.constraints.get_or_init(|| Constraints::new(self.tokenizer()).map_err(|e| e.to_string()));
-        built.as_ref().map_err(|e| Refusal::Internal(format!("this model's vocabulary takes no constraint: {e}")))
+        let built =
+            self.constraints.get_or_init(|| Constraints::new(self.tokenizer()).map_err(|e| e.to_string()));
+        built
+            .as_ref()
+            .map_err(|e| Refusal::Internal(format!("this model's vocabulary takes no constraint: {e}")))
     }
 }
 

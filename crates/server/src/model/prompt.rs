@@ -38,7 +38,10 @@ pub(super) fn rendered(model: &Model, prompt: &Prompt) -> Result<Rendered, Refus
         Prompt::Text(text) => Ok(Rendered { tokens: encode(text)?, text: None, tools: Vec::new() }),
         Prompt::Chat { messages, tools, tool_use, extras, .. } => {
             let template = model.template.as_ref().ok_or_else(|| {
-                Refusal::bad("messages", "this model's file has no chat template: send the prompt as text instead")
+                Refusal::bad(
+                    "messages",
+                    "this model's file has no chat template: send the prompt as text instead",
+                )
             })?;
             // Tools that may not be used are not told: a model that does not know them does not call them.
             let offered = if *tool_use == ToolUse::None { &[][..] } else { tools };
@@ -66,7 +69,8 @@ pub(super) fn ready(model: &Arc<Model>, ask: Ask) -> Result<Ready, Refusal> {
         ..GenerateOptions::default()
     };
     let dialect = model.format.dialect();
-    let (mut splitter, mut parallel, mut stops, mut reasoning) = (None, true, StopStrings::new([""; 0]), false);
+    let (mut splitter, mut parallel, mut stops, mut reasoning) =
+        (None, true, StopStrings::new([""; 0]), false);
     let mut grammar = format_grammar(&ask.format)?.map(|g| (g, After::Nothing));
     if let (Prompt::Chat { tool_use, parallel: several, .. }, Some(text)) = (&ask.prompt, &text) {
         reasoning = dialect.opens_reasoning(text);
@@ -75,7 +79,8 @@ pub(super) fn ready(model: &Arc<Model>, ask: Ask) -> Result<Ready, Refusal> {
         }
         if let Some(calls) = call_grammar(dialect, &tools, tool_use, *several, reasoning)? {
             if grammar.is_some() {
-                let why = "a format can't be kept beside tools that must be called or are strict: leave one out";
+                let why =
+                    "a format can't be kept beside tools that must be called or are strict: leave one out";
                 return Err(Refusal::bad("response_format", why));
             }
             grammar = Some((calls, After::Nothing));

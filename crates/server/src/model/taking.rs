@@ -146,7 +146,11 @@ impl Taking {
                     let text = self.stops.finish();
                     self.show(text, parts);
                     self.open = Some(index);
-                    parts.push_back(Part::CallStart { index, id: id.unwrap_or_else(|| ids::new("call_")), name });
+                    parts.push_back(Part::CallStart {
+                        index,
+                        id: id.unwrap_or_else(|| ids::new("call_")),
+                        name,
+                    });
                 }
                 Event::ToolCallArguments { index, delta } => {
                     self.tokens.clear();

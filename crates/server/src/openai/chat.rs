@@ -211,9 +211,7 @@ impl Whole {
     }
 
     pub(super) fn calls_json(&self) -> Value {
-        let call = |c: &Call| {
-            json!({"id": c.id, "type": "function", "function": {"name": c.name, "arguments": c.arguments}})
-        };
+        let call = |c: &Call| json!({"id": c.id, "type": "function", "function": {"name": c.name, "arguments": c.arguments}});
         self.calls.iter().map(call).collect()
     }
 
@@ -260,7 +258,8 @@ async fn stream(out: Out, head: Head, answers: Vec<Answer>, include_usage: bool)
     let mut answers: Vec<Option<Answer>> = answers.into_iter().map(Some).collect();
     let chunk = |index: usize, delta: Value, tokens: &[TokenInfo], finish: Option<&str>| {
         let mut object = head.object("chat.completion.chunk");
-        let logprobs = (!tokens.is_empty()).then(|| json!({"content": chat_logprobs(tokens), "refusal": null}));
+        let logprobs =
+            (!tokens.is_empty()).then(|| json!({"content": chat_logprobs(tokens), "refusal": null}));
         object["choices"] =
             json!([{"index": index, "delta": delta, "logprobs": logprobs, "finish_reason": finish}]);
         if include_usage {
@@ -287,7 +286,8 @@ async fn stream(out: Out, head: Head, answers: Vec<Answer>, include_usage: bool)
             Part::Finished { finish, usage } => {
                 counts[i] = usage;
                 if finish == Finish::Cancelled {
-                    let refusal = Refusal::Unavailable("the server ended this answer: it is shutting down".to_owned());
+                    let refusal =
+                        Refusal::Unavailable("the server ended this answer: it is shutting down".to_owned());
                     out.data(&json!({"error": error(&refusal)})).await;
                     return;
                 }

@@ -163,7 +163,12 @@ fn logprobs(tokens: &[TokenInfo], mut offset: usize) -> Value {
         offset += text(&token.bytes).chars().count();
     }
     let top = |token: &TokenInfo| -> Value {
-        token.top.iter().map(|(bytes, p)| (text(bytes), json!(finite(*p)))).collect::<serde_json::Map<_, _>>().into()
+        token
+            .top
+            .iter()
+            .map(|(bytes, p)| (text(bytes), json!(finite(*p))))
+            .collect::<serde_json::Map<_, _>>()
+            .into()
     };
     json!({
         "tokens": tokens.iter().map(|t| text(&t.bytes)).collect::<Vec<_>>(),

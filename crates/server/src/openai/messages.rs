@@ -55,7 +55,11 @@ fn message(at: String, value: Value) -> Result<Message, Refusal> {
     }
     fields.ignore(&["audio", "annotations", "function_call"]);
     fields.finish()?;
-    Ok(Message { role: role.to_owned(), content: Some(content.map_or(Value::Null, Value::String)), fields: more })
+    Ok(Message {
+        role: role.to_owned(),
+        content: Some(content.map_or(Value::Null, Value::String)),
+        fields: more,
+    })
 }
 
 /// The text of `content`: a string, or a list of text parts.

@@ -57,7 +57,8 @@ pub(super) fn format(fields: &mut Fields, name: &str) -> Result<Format, Refusal>
             // Schemas are always followed, whether strict or not.
             inner.ignore(&["name", "description"]);
             inner.flag("strict")?;
-            let schema = inner.take("schema").ok_or_else(|| inner.wrong("schema", "this field is required"))?;
+            let schema =
+                inner.take("schema").ok_or_else(|| inner.wrong("schema", "this field is required"))?;
             inner.finish()?;
             Format::JsonSchema(schema)
         }
@@ -148,7 +149,9 @@ fn tool_use(fields: &mut Fields, no_tools: bool) -> Result<ToolUse, Refusal> {
 /// Reads what the template is told: `reasoning_effort` and `chat_template_kwargs`.
 pub(super) fn extras(fields: &mut Fields) -> Result<Map<String, Value>, Refusal> {
     let mut extras = fields.object("chat_template_kwargs")?.map(Fields::rest).unwrap_or_default();
-    if let Some(reserved) = ["messages", "tools", "add_generation_prompt"].iter().find(|n| extras.contains_key(**n)) {
+    if let Some(reserved) =
+        ["messages", "tools", "add_generation_prompt"].iter().find(|n| extras.contains_key(**n))
+    {
         return Err(fields.wrong("chat_template_kwargs", format!("{reserved} is set by the request itself")));
     }
     if let Some(effort) = fields.text("reasoning_effort")? {

@@ -30,9 +30,7 @@ pub(super) fn finish_reason(finish: &Finish) -> &'static str {
 
 /// `logprobs.content` of chat completions.
 pub(super) fn chat_logprobs(tokens: &[TokenInfo]) -> Vec<Value> {
-    let one = |bytes: &[u8], logprob: f32| {
-        json!({"token": String::from_utf8_lossy(bytes), "logprob": finite(logprob), "bytes": bytes})
-    };
+    let one = |bytes: &[u8], logprob: f32| json!({"token": String::from_utf8_lossy(bytes), "logprob": finite(logprob), "bytes": bytes});
     let with_top = |token: &TokenInfo| {
         let mut object = one(&token.bytes, token.logprob);
         let top: Vec<Value> = token.top.iter().map(|(bytes, logprob)| one(bytes, *logprob)).collect();

@@ -46,7 +46,8 @@ fn item(mut item: Fields, messages: &mut Vec<Message>) -> Result<(), Refusal> {
             let (id, name) = (item.required_text("call_id")?, item.required_text("name")?);
             let arguments = item.required_text("arguments")?;
             item.finish()?;
-            let call = json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}});
+            let call =
+                json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}});
             let calls = assistant(messages).fields.entry("tool_calls").or_insert_with(|| json!([]));
             if let Some(calls) = calls.as_array_mut() {
                 calls.push(call);

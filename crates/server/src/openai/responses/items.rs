@@ -14,12 +14,15 @@ pub(super) fn of(whole: &Whole) -> Vec<Value> {
     if !whole.text.is_empty() || whole.calls.is_empty() {
         items.push(message(&ids::new("msg_"), "completed", Some(&whole.text)));
     }
-    items.extend(whole.calls.iter().map(|c| call(&ids::new("fc_"), "completed", &c.id, &c.name, &c.arguments)));
+    items.extend(
+        whole.calls.iter().map(|c| call(&ids::new("fc_"), "completed", &c.id, &c.name, &c.arguments)),
+    );
     items
 }
 
 pub(super) fn reasoning(id: &str, text: Option<&str>) -> Value {
-    let content: Vec<Value> = text.map(|t| json!({"type": "reasoning_text", "text": t})).into_iter().collect();
+    let content: Vec<Value> =
+        text.map(|t| json!({"type": "reasoning_text", "text": t})).into_iter().collect();
     json!({"id": id, "type": "reasoning", "summary": [], "content": content})
 }
 

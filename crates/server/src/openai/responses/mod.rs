@@ -58,7 +58,9 @@ fn kept(app: &App, id: &str) -> Result<Kept, Refusal> {
 
 fn unknown(id: &str) -> Refusal {
     let id: String = id.chars().take(100).collect();
-    Refusal::NotFound(format!("there is no stored response {id:?}: it was never stored, or older ones have left"))
+    Refusal::NotFound(format!(
+        "there is no stored response {id:?}: it was never stored, or older ones have left"
+    ))
 }
 
 async fn answer(app: App, client: u64, body: &[u8]) -> Result<Response, Refusal> {
@@ -113,14 +115,25 @@ fn read(app: &App, body: &[u8]) -> Result<(Head, Ask, bool), Refusal> {
     let sampling = sampling::sampling(&mut fields)?;
     asked.insert("temperature".to_owned(), json!(sampling.temperature));
     asked.insert("top_p".to_owned(), json!(sampling.top_p));
-    fields.ignore(&["user", "prompt_cache_key", "prompt_cache_retention", "safety_identifier", "stream_options"]);
-    fields.only("include", &[json!([]), json!(["reasoning.encrypted_content"])], "nothing more can be included")?;
+    fields.ignore(&[
+        "user",
+        "prompt_cache_key",
+        "prompt_cache_retention",
+        "safety_identifier",
+        "stream_options",
+    ]);
+    fields.only(
+        "include",
+        &[json!([]), json!(["reasoning.encrypted_content"])],
+        "nothing more can be included",
+    )?;
     fields.only("truncation", &[json!("disabled")], "conversations are never cut")?;
     fields.only("service_tier", &[json!("auto"), json!("default")], "there is one tier: auto")?;
     fields.only("background", &[json!(false)], "responses are not made in the background")?;
     fields.only("top_logprobs", &[json!(0)], "use chat completions for log-probabilities")?;
     fields.finish()?;
-    let with_instructions = instructions.map(|text| Message::new("system", text)).into_iter().chain(messages.clone());
+    let with_instructions =
+        instructions.map(|text| Message::new("system", text)).into_iter().chain(messages.clone());
     let prompt = Prompt::Chat { messages: with_instructions.collect(), tools, tool_use, parallel, extras };
     let ask = Ask { prompt, sampling, max_tokens, stop: Vec::new(), logprobs: None, format };
     let head = Head { id: ids::new("resp_"), created: ids::now(), model, asked, store, messages };
@@ -171,7 +184,8 @@ fn counts(usage: &Usage) -> Value {
 /// The whole response, which is kept if that was asked.
 fn finished(app: &App, head: Head, whole: &Whole, items: Vec<Value>) -> Value {
     let cut = whole.finish == Finish::Length;
-    let mut object = head.object(if cut { "incomplete" } else { "completed" }, items.into(), Some(&whole.usage));
+    let mut object =
+        head.object(if cut { "incomplete" } else { "completed" }, items.into(), Some(&whole.usage));
     if cut {
         object["incomplete_details"] = json!({"reason": "max_output_tokens"});
     }

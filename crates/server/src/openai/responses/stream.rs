@@ -27,7 +27,9 @@ struct Events {
 pub(super) async fn stream(out: Out, app: App, head: Head, mut answer: Answer) {
     let mut events = Events { out, number: 0, done: Vec::new(), open: None };
     events.send("response.created", json!({"response": head.object("in_progress", json!([]), None)})).await;
-    events.send("response.in_progress", json!({"response": head.object("in_progress", json!([]), None)})).await;
+    events
+        .send("response.in_progress", json!({"response": head.object("in_progress", json!([]), None)}))
+        .await;
     let mut whole = Whole {
         text: String::new(),
         reasoning: String::new(),
@@ -82,7 +84,11 @@ impl Events {
                     let id = ids::new("rs_");
                     let item = items::reasoning(&id, None);
                     self.open = Some(Open::Reasoning { id, text: String::new() });
-                    self.send("response.output_item.added", json!({"output_index": index(self), "item": item})).await;
+                    self.send(
+                        "response.output_item.added",
+                        json!({"output_index": index(self), "item": item}),
+                    )
+                    .await;
                 }
                 let at = index(self);
                 let Some(Open::Reasoning { id, text }) = &mut self.open else { return };
@@ -116,7 +122,8 @@ impl Events {
                 let item = items::call(&id, "in_progress", call_id, name, "");
                 let (call_id, name) = (call_id.clone(), name.clone());
                 self.open = Some(Open::Call { id, call_id, name, arguments: String::new() });
-                self.send("response.output_item.added", json!({"output_index": index(self), "item": item})).await;
+                self.send("response.output_item.added", json!({"output_index": index(self), "item": item}))
+                    .await;
             }
             Part::CallArguments { delta, .. } => {
                 let at = index(self);

@@ -1,0 +1,6 @@
+//! The server on a real socket, asked by a client that knows nothing of it but HTTP.
+
+mod answers;
+mod client;
+mod limits;
+mod openai;
