@@ -46,7 +46,7 @@ fn is_whole(path: &Path) -> bool {
 fn put(source: impl Read, path: &Path) -> Result<bool, HubError> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let mut builder = tempfile::Builder::new();
-    builder.prefix(FILE).suffix(".part");
+    builder.prefix("demo.").suffix(".part");
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644));
     let mut part = builder.tempfile_in(folder).map_err(HubError::write(folder))?;
