@@ -27,7 +27,7 @@ pub(crate) fn unpacked(folder: &Path) -> Result<PathBuf, HubError> {
     if is_whole(&path) {
         return Ok(path);
     }
-    fs::create_dir_all(folder).map_err(HubError::write(folder))?;
+    fs::create_dir_all(folder).map_err(unwritten(folder))?;
     let copied = match place::in_file(BYTES) {
         Some(source) => put(source, &path)?,
         None => false,
@@ -46,20 +46,26 @@ fn is_whole(path: &Path) -> bool {
 fn put(source: impl Read, path: &Path) -> Result<bool, HubError> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let mut builder = tempfile::Builder::new();
-    builder.prefix(FILE).suffix(".part");
+    builder.prefix("demo.").suffix(".part");
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644));
-    let mut part = builder.tempfile_in(folder).map_err(HubError::write(folder))?;
-    let sum = copy(source.take(BYTES.len() as u64), &mut part).map_err(HubError::write(path))?;
+    let mut part = builder.tempfile_in(folder).map_err(unwritten(folder))?;
+    let sum = copy(source.take(BYTES.len() as u64), &mut part).map_err(unwritten(path))?;
     if !CHECKSUM.starts_with(&sum) {
         return Ok(false);
     }
-    part.as_file().sync_all().map_err(HubError::write(path))?;
-    part.persist(path).map_err(|e| e.error).map_err(HubError::write(path))?;
+    part.as_file().sync_all().map_err(unwritten(path))?;
+    part.persist(path).map_err(|e| e.error).map_err(unwritten(path))?;
     // Not every file system lets a folder be written back; the file is whole in any case.
     #[cfg(unix)]
     let _ = File::open(folder).and_then(|folder| folder.sync_all());
     Ok(true)
+}
+
+/// The error of writing at `path`.
+fn unwritten(path: &Path) -> impl FnOnce(io::Error) -> HubError {
+    let path = path.to_owned();
+    move |source| HubError::Write { path, source }
 }
 
 /// Copies all of `from` and returns its SHA-256 in hexadecimal.

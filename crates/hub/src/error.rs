@@ -3,7 +3,7 @@
 //! Invariant: every error names the model or the path, and says what to do.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Why a model can't be had.
 #[derive(Debug, thiserror::Error)]
@@ -36,14 +36,6 @@ pub enum HubError {
         /// The file.
         path: PathBuf,
     },
-}
-
-impl HubError {
-    #[cfg(feature = "demo")]
-    pub(crate) fn write(path: &Path) -> impl FnOnce(io::Error) -> HubError {
-        let path = path.to_owned();
-        move |source| HubError::Write { path, source }
-    }
 }
 
 fn advice(error: &io::Error) -> &'static str {

@@ -22,6 +22,10 @@ pub const DEMO: &str = "demo";
 /// The folder where models are kept.
 #[derive(Debug, Clone)]
 pub struct Store {
+    #[cfg_attr(
+        not(feature = "demo"),
+        expect(dead_code, reason = "a build without models has nothing to keep")
+    )]
     folder: Option<PathBuf>,
 }
 
