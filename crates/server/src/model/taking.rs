@@ -35,6 +35,8 @@ pub(super) struct TextTokens {
     waiting: VecDeque<(usize, TokenInfo)>,
     taken: usize,
     shown: usize,
+    /// Bytes of text that waits, since a stop string may have begun in it.
+    held: usize,
 }
 
 impl TextTokens {
@@ -47,13 +49,15 @@ impl TextTokens {
     /// Tokens that begin in the next `bytes` of shown text.
     fn show(&mut self, bytes: usize) -> Vec<TokenInfo> {
         self.shown += bytes;
+        self.held = self.held.saturating_sub(bytes);
         let n = self.waiting.iter().take_while(|(start, _)| *start < self.shown).count();
         self.waiting.drain(..n).map(|(_, info)| info).collect()
     }
 
-    /// Forgets all but the last tokens, which hold `bytes` of text that was not shown: the others are markers.
+    /// Takes `bytes` of text, and forgets all but the last tokens, which hold what was not shown: the others are markers.
     fn keep(&mut self, bytes: usize) {
-        let mut held = 0;
+        self.held += bytes;
+        let (bytes, mut held) = (self.held, 0);
         let n = self.waiting.iter().rev().take_while(|(_, info)| {
             let more = held < bytes;
             held += info.bytes.len();
@@ -71,6 +75,7 @@ impl TextTokens {
     fn clear(&mut self) {
         self.waiting.clear();
         self.shown = self.taken;
+        self.held = 0;
     }
 }
 
@@ -141,10 +146,10 @@ impl Taking {
                     parts.push_back(Part::Reasoning(text));
                 }
                 Event::ToolCallStart { index, id, name } => {
-                    self.tokens.clear();
                     // Text that waits for a stop string to complete comes before the call.
                     let text = self.stops.finish();
                     self.show(text, parts);
+                    self.tokens.clear();
                     self.open = Some(index);
                     parts.push_back(Part::CallStart {
                         index,
