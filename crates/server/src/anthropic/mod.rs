@@ -1,0 +1,8 @@
+//! The Anthropic API: `/v1/messages` and `/v1/messages/count_tokens`.
+
+mod content;
+mod error;
+mod request;
+mod response;
+#[cfg(test)]
+mod tests;
