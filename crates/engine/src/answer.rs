@@ -18,6 +18,7 @@ pub(crate) struct Answer<'t> {
     max_tokens: usize,
     generated: usize,
     finished: Option<FinishReason>,
+    show_special: bool,
 }
 
 impl<'t> Answer<'t> {
@@ -33,7 +34,8 @@ impl<'t> Answer<'t> {
     ) -> Result<Self, EngineError> {
         let max_tokens = options.max_tokens.unwrap_or(usize::MAX);
         Ok(Answer {
-            stream: tokenizer.stream_continuation(),
+            stream: tokenizer.stream_continuation().show_special(options.show_special),
+            show_special: options.show_special,
             stops: StopStrings::new(&options.stop),
             stop_tokens: if options.ignore_stop_tokens { &[] } else { tokenizer.stop_tokens() },
             max_tokens,
@@ -66,7 +68,14 @@ impl<'t> Answer<'t> {
         let (token, logprob) = self.chooser.choose(logits)?;
         self.generated += 1;
         if self.stop_tokens.binary_search(&token).is_ok() {
-            return Ok((token, self.end(FinishReason::StopToken(token))));
+            if !self.show_special {
+                return Ok((token, self.end(FinishReason::StopToken(token))));
+            }
+            let mut text = self.show(|stream| stream.push(token));
+            if self.finished.is_none() {
+                text += &self.rest(FinishReason::StopToken(token));
+            }
+            return Ok((token, Some(Piece { token: Some(token), text, logprob: None })));
         }
         let whole = self.chooser.accept(token)?;
         let mut text = self.show(|stream| stream.push(token));

@@ -22,6 +22,9 @@ pub struct GenerateOptions {
     pub stop: Vec<String>,
     /// Goes on after the tokens that the file says end a turn.
     pub ignore_stop_tokens: bool,
+    /// Shows control tokens in the text as the file spells them, and the token that ended the answer as a last piece: for
+    /// who takes the answer apart by them.
+    pub show_special: bool,
     /// Tells each token's log-probability, and those of this many of the likeliest.
     pub logprobs: Option<usize>,
     /// What the answer must look like.

@@ -2,7 +2,10 @@
 
 mod content;
 mod error;
+mod handlers;
 mod request;
 mod response;
 #[cfg(test)]
 mod tests;
+
+pub(crate) use handlers::{refuse, router};

@@ -190,6 +190,11 @@ impl Dialect {
         think.is_some_and(|(open, _)| prompt.trim_end().ends_with(open))
     }
 
+    /// The markers that open and close reasoning; `None` where it is not written between two.
+    pub fn reasoning_markers(self) -> Option<(&'static str, &'static str)> {
+        outline::of(self).and_then(|outline| outline.think)
+    }
+
     /// Every marker that the dialect's parsers know, quotes and tags within calls included.
     pub(crate) fn markers(self) -> Vec<&'static str> {
         let Some(outline) = outline::of(self) else { return harmony::MARKERS.to_vec() };
