@@ -29,6 +29,8 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Talk with a model
     Chat(ChatArgs),
+    /// Answer over HTTP, as OpenAI, Anthropic and Ollama do
+    Serve(crate::args_serve::ServeArgs),
     /// Show what a model file holds
     Inspect(InspectArgs),
     /// Show where each byte of a memory budget would go
@@ -421,7 +423,7 @@ pub(crate) struct DivergenceInput {
     pub(crate) file: Option<PathBuf>,
 }
 
-fn positive(text: &str) -> Result<usize, String> {
+pub(crate) fn positive(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(0) => Err("0 can't work: give 1 or more".to_owned()),
         Ok(n) => Ok(n),
@@ -429,7 +431,7 @@ fn positive(text: &str) -> Result<usize, String> {
     }
 }
 
-fn threads(text: &str) -> Result<usize, String> {
+pub(crate) fn threads(text: &str) -> Result<usize, String> {
     match positive(text)? {
         n if n > MAX_THREADS => Err(format!("more than {MAX_THREADS} threads can't work: give at most that")),
         n => Ok(n),

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod args_serve;
 mod commands;
 mod describe;
 mod environment;
@@ -22,7 +23,7 @@ use std::time::Instant;
 use clap::Parser;
 
 use args::{Cli, Command};
-use commands::{bench, chat, eval, inspect, pages, plan, run, trace};
+use commands::{bench, chat, eval, inspect, pages, plan, run, serve, trace};
 
 fn main() -> ExitCode {
     let started = Instant::now();
@@ -30,6 +31,7 @@ fn main() -> ExitCode {
     let result = match &cli.command {
         Command::Run(args) => run::run(args, started),
         Command::Chat(args) => chat::chat(args),
+        Command::Serve(args) => serve::serve(args),
         Command::Inspect(args) => inspect::inspect(args),
         Command::Plan(args) => plan::plan(args),
         Command::Bench(args) => bench::bench(args),

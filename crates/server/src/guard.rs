@@ -13,7 +13,7 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use axum::body::{Body, to_bytes};
-use axum::extract::{ConnectInfo, MatchedPath, Request, State};
+use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -24,6 +24,10 @@ use crate::app::{App, Client};
 use crate::{Refusal, ids, shape};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// Where a request comes from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Peer(pub(crate) SocketAddr);
 
 /// What is checked.
 #[derive(Debug, Clone)]
@@ -49,7 +53,8 @@ pub(crate) async fn guard(
     // Paths that no route has are counted as one: clients could make up any number of them.
     let endpoint = request.extensions().get::<MatchedPath>().map_or("other", |p| p.as_str()).to_owned();
     let id = request_id(request.headers());
-    request.extensions_mut().insert(client(&request));
+    let client = client(&request);
+    request.extensions_mut().insert(client);
     let span = tracing::info_span!("request", id = id.to_str().unwrap_or_default());
     let answer = caught(passed(&guard, request, next)).instrument(span.clone()).await;
     let mut response = answer.unwrap_or_else(|refusal| shape::refuse(&path, &refusal));
@@ -148,7 +153,7 @@ fn request_id(headers: &HeaderMap) -> HeaderValue {
 /// Programs on one machine are told apart by what they call themselves.
 fn client(request: &Request) -> Client {
     let mut hasher = DefaultHasher::new();
-    if let Some(ConnectInfo(address)) = request.extensions().get::<ConnectInfo<SocketAddr>>() {
+    if let Some(Peer(address)) = request.extensions().get::<Peer>() {
         address.ip().hash(&mut hasher);
     }
     for name in [header::AUTHORIZATION, header::USER_AGENT] {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::{ConnectInfo, Request};
+use axum::extract::Request;
 use axum::http::HeaderValue;
 use axum::middleware::from_fn_with_state;
 use axum::routing::any;
@@ -26,7 +26,7 @@ use turbospark_engine::EngineOptions;
 use turbospark_engine::scheduler::{SchedulerOptions, Shutdown};
 
 use crate::app::App;
-use crate::guard::{Guard, guard};
+use crate::guard::{Guard, Peer, guard};
 use crate::model::blocking;
 use crate::models::{ModelSource, Models};
 use crate::timed::Timed;
@@ -247,7 +247,7 @@ async fn connection(
 ) {
     let _ = stream.set_nodelay(true);
     let service = hyper::service::service_fn(move |mut request: hyper::Request<Incoming>| {
-        request.extensions_mut().insert(ConnectInfo(peer));
+        request.extensions_mut().insert(Peer(peer));
         router.clone().oneshot(request)
     });
     let io = TokioIo::new(Timed::new(stream, idle));
@@ -258,8 +258,12 @@ async fn connection(
         .serve_connection(io, service);
     let mut serving = pin!(serving);
     let ended = tokio::select! {
-        ended = serving.as_mut() => ended,
-        _ = end.wait_for(|&end| end) => {
+        ended = serving.as_mut() => Some(ended),
+        _ = end.changed() => None,
+    };
+    let ended = match ended {
+        Some(ended) => ended,
+        None => {
             serving.as_mut().graceful_shutdown();
             serving.await
         }

@@ -7,4 +7,5 @@ pub(crate) mod inspect;
 pub(crate) mod pages;
 pub(crate) mod plan;
 pub(crate) mod run;
+pub(crate) mod serve;
 pub(crate) mod trace;

@@ -4,8 +4,11 @@
 //! are read.
 
 mod chat;
+mod completions;
+mod embeddings;
 mod messages;
 mod models;
+mod responses;
 mod sampling;
 mod store;
 mod usage;
@@ -25,6 +28,10 @@ use crate::{App, Refusal};
 pub(crate) fn router() -> Router<App> {
     Router::new()
         .route("/v1/chat/completions", post(chat::create))
+        .route("/v1/completions", post(completions::create))
+        .route("/v1/embeddings", post(embeddings::create))
+        .route("/v1/responses", post(responses::create))
+        .route("/v1/responses/{id}", get(responses::one).delete(responses::delete))
         .route("/v1/models", get(models::list))
         .route("/v1/models/{*id}", get(models::one))
 }
