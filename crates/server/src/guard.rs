@@ -65,6 +65,10 @@ pub(crate) async fn guard(
         let path = path.chars().take(200).collect::<String>();
         tracing::info!(%method, path, status, seconds, "request");
     });
+    if path.starts_with("/v1/messages") {
+        // Anthropic's own name of it.
+        response.headers_mut().insert("request-id", id.clone());
+    }
     response.headers_mut().insert(REQUEST_ID, id);
     if let Some(origin) = &guard.cors {
         response.headers_mut().insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
