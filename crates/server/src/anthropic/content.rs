@@ -63,7 +63,10 @@ fn user(
     out: &mut Vec<Message>,
 ) -> Result<(), Refusal> {
     let blocks = match content {
-        Value::String(text) => return Ok(out.push(Message::new("user", text))),
+        Value::String(text) => {
+            out.push(Message::new("user", text));
+            return Ok(());
+        }
         other => blocks(other, path)?,
     };
     let mut text: Option<String> = None;

@@ -48,10 +48,10 @@ pub(crate) fn messages(mut fields: Fields) -> Result<Request, Refusal> {
         ..SamplingParams::default()
     };
     let user = metadata(&mut fields)?;
-    if let Some(tier) = fields.text("service_tier")? {
-        if !matches!(tier.as_str(), "auto" | "standard_only") {
-            return Err(fields.wrong("service_tier", "must be \"auto\" or \"standard_only\""));
-        }
+    if let Some(tier) = fields.text("service_tier")?
+        && !matches!(tier.as_str(), "auto" | "standard_only")
+    {
+        return Err(fields.wrong("service_tier", "must be \"auto\" or \"standard_only\""));
     }
     let mut format = Format::Text;
     let mut effort = None;
@@ -204,8 +204,8 @@ fn thinking(
                 }
                 // Templates know degrees, not counts.
                 let degree = match budget {
-                    ..=2048 => "low",
-                    ..=8192 => "medium",
+                    0..=2048 => "low",
+                    2049..=8192 => "medium",
                     _ => "high",
                 };
                 effort.get_or_insert_with(|| degree.to_owned());

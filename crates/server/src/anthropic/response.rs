@@ -54,23 +54,23 @@ impl Events {
             Part::Text { text, .. } if text.is_empty() => {}
             Part::Text { text, .. } => {
                 self.ensure(Block::Text, &mut out);
-                out.push(self.delta(json!({"type": "text_delta", "text": text})));
+                out.push(self.delta(&json!({"type": "text_delta", "text": text})));
             }
             Part::Reasoning(text) if !self.thinking || text.is_empty() => {}
             Part::Reasoning(text) => {
                 self.ensure(Block::Thinking, &mut out);
-                out.push(self.delta(json!({"type": "thinking_delta", "thinking": text})));
+                out.push(self.delta(&json!({"type": "thinking_delta", "thinking": text})));
             }
             Part::CallStart { id, name, .. } => {
                 self.close(&mut out);
                 self.start(
                     Block::Call,
-                    json!({"type": "tool_use", "id": id, "name": name, "input": {}}),
+                    &json!({"type": "tool_use", "id": id, "name": name, "input": {}}),
                     &mut out,
                 );
             }
             Part::CallArguments { delta, .. } => {
-                out.push(self.delta(json!({"type": "input_json_delta", "partial_json": delta})));
+                out.push(self.delta(&json!({"type": "input_json_delta", "partial_json": delta})));
             }
             Part::CallEnd { .. } => self.close(&mut out),
             Part::Finished { finish: Finish::Cancelled, .. } => {
@@ -104,10 +104,10 @@ impl Events {
             Block::Thinking => json!({"type": "thinking", "thinking": "", "signature": ""}),
             _ => json!({"type": "text", "text": ""}),
         };
-        self.start(kind, block, out);
+        self.start(kind, &block, out);
     }
 
-    fn start(&mut self, kind: Block, block: Value, out: &mut Vec<Event>) {
+    fn start(&mut self, kind: Block, block: &Value, out: &mut Vec<Event>) {
         let start = json!({"type": "content_block_start", "index": self.index, "content_block": block});
         out.push(("content_block_start", start));
         self.open = Some(kind);
@@ -116,13 +116,13 @@ impl Events {
     fn close(&mut self, out: &mut Vec<Event>) {
         let Some(kind) = self.open.take() else { return };
         if kind == Block::Thinking {
-            out.push(self.delta(json!({"type": "signature_delta", "signature": SIGNATURE})));
+            out.push(self.delta(&json!({"type": "signature_delta", "signature": SIGNATURE})));
         }
         out.push(("content_block_stop", json!({"type": "content_block_stop", "index": self.index})));
         self.index += 1;
     }
 
-    fn delta(&self, delta: Value) -> Event {
+    fn delta(&self, delta: &Value) -> Event {
         ("content_block_delta", json!({"type": "content_block_delta", "index": self.index, "delta": delta}))
     }
 }
