@@ -3,11 +3,16 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use turbospark_experts::plan::MemoryPlan;
+
 use crate::model::Model;
+
+/// A metric's name, kind, help, and its values by labels.
+type Family = (&'static str, &'static str, &'static str, Vec<(String, f64)>);
 
 /// Writes everything that schedulers, engines and plans count. Waits for a running step.
 pub(crate) fn models(out: &mut String, loaded: &[Arc<Model>], budget: Option<u64>) {
-    let mut all: Vec<(&str, &str, &str, Vec<(String, f64)>)> = vec![
+    let mut all: Vec<Family> = vec![
         ("requests_running", "gauge", "Requests that run.", Vec::new()),
         ("requests_queued", "gauge", "Requests that wait.", Vec::new()),
         ("prompt_rows_cached_total", "counter", "Prompt tokens that were known.", Vec::new()),
@@ -46,7 +51,7 @@ pub(crate) fn models(out: &mut String, loaded: &[Arc<Model>], budget: Option<u64
         for (row, value) in all.iter_mut().zip(values) {
             row.3.push((label.clone(), value));
         }
-        for (role, bytes) in model.engine().plan().map(|p| p.parts()).unwrap_or_default() {
+        for (role, bytes) in model.engine().plan().map(MemoryPlan::parts).unwrap_or_default() {
             memory.push((format!("{label},role=\"{}\"", escape(&role)), bytes as f64));
         }
     }

@@ -164,7 +164,7 @@ impl Models {
                         let beside = if others > 0 { " beside the models that are in use" } else { "" };
                         return Err(Refusal::Unavailable(format!("{name} does not fit{beside}: {error}")));
                     };
-                    unload(idle);
+                    unload(&idle);
                 }
                 Err(error) => {
                     tracing::error!(model = name, %error, "can't be loaded");
@@ -184,7 +184,7 @@ impl Models {
 
     /// Unloads the models that have been idle that long.
     pub(crate) fn unload_idle(&self, least: Duration) {
-        self.entries.iter().filter_map(|e| e.take_idle(least)).for_each(unload);
+        self.entries.iter().filter_map(|e| e.take_idle(least)).for_each(|model| unload(&model));
     }
 
     /// Ends all schedulers and waits for them.
@@ -204,7 +204,7 @@ fn describe(entry: &Entry) -> ModelInfo {
     info
 }
 
-fn unload(model: Arc<Model>) {
+fn unload(model: &Arc<Model>) {
     tracing::info!(model = model.name, "unloading");
     model.handle.shutdown(Shutdown::Cancel);
 }

@@ -124,7 +124,7 @@ impl Model {
 
     /// Bytes that it may come to take, by the plan and the caches of all requests.
     pub(crate) fn planned_bytes(&self) -> u64 {
-        self.engine().plan().map_or(0, |plan| plan.total())
+        self.engine().plan().map_or(0, turbospark_experts::plan::MemoryPlan::total)
     }
 
     /// Submits a request.

@@ -50,7 +50,7 @@ fn message(at: String, value: Value) -> Result<Message, Refusal> {
         let calls = calls.into_iter().enumerate().map(|(i, c)| call(format!("{at}[{i}]"), c));
         more.insert("tool_calls".to_owned(), Value::Array(calls.collect::<Result<_, _>>()?));
     }
-    if content.is_none() && !(role == "assistant" && more.contains_key("tool_calls")) && role != "assistant" {
+    if content.is_none() && role != "assistant" {
         return Err(fields.wrong("content", "this field is required"));
     }
     fields.ignore(&["audio", "annotations", "function_call"]);

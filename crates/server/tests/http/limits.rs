@@ -43,7 +43,10 @@ fn bad_requests_get_clear_answers_and_the_server_lives() {
     assert_eq!(server.raw(&post(path, "", b"{\"prompt\": \"\xff\xfe\"}")).status, 400);
     assert_eq!(server.raw(&post(path, "", "[".repeat(9_000).as_bytes())).status, 400);
     assert_eq!(server.post(path, &json!({"prompt": "a ".repeat(4000)})).status, 400);
-    let bomb = format!("GET /health HTTP/1.1\r\nHost: x\r\nX: {}\r\n\r\n", "y".repeat(100_000));
+    let bomb = format!(
+        "GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX: {}\r\n\r\n",
+        "y".repeat(1_000_000)
+    );
     assert_eq!(server.raw(bomb.as_bytes()).status, 431);
     assert_eq!(server.raw(b"\x16\x03\x01 no HTTP\r\n\r\n").status, 400);
     assert_eq!(server.get("/nowhere").status, 404);

@@ -72,7 +72,7 @@ async fn answer(app: App, client: u64, body: &[u8]) -> Result<Response, Refusal>
     }
     let whole = Whole::read(answer).await?;
     let items = items::of(&whole);
-    Ok(Json(finished(&app, head, &whole, items)).into_response())
+    Ok(Json(finished(&app, head, &whole, &items)).into_response())
 }
 
 fn read(app: &App, body: &[u8]) -> Result<(Head, Ask, bool), Refusal> {
@@ -158,7 +158,7 @@ fn flat(tool: &Value) -> Value {
 }
 
 impl Head {
-    fn object(&self, status: &str, output: Value, usage: Option<&Usage>) -> Value {
+    fn object(&self, status: &str, output: &[Value], usage: Option<&Usage>) -> Value {
         let mut object = json!({
             "id": self.id, "object": "response", "created_at": self.created, "status": status, "model": self.model,
             "output": output, "error": null, "incomplete_details": null, "usage": usage.map(counts),
@@ -182,10 +182,9 @@ fn counts(usage: &Usage) -> Value {
 }
 
 /// The whole response, which is kept if that was asked.
-fn finished(app: &App, head: Head, whole: &Whole, items: Vec<Value>) -> Value {
+fn finished(app: &App, head: Head, whole: &Whole, items: &[Value]) -> Value {
     let cut = whole.finish == Finish::Length;
-    let mut object =
-        head.object(if cut { "incomplete" } else { "completed" }, items.into(), Some(&whole.usage));
+    let mut object = head.object(if cut { "incomplete" } else { "completed" }, items, Some(&whole.usage));
     if cut {
         object["incomplete_details"] = json!({"reason": "max_output_tokens"});
     }

@@ -26,10 +26,8 @@ struct Events {
 
 pub(super) async fn stream(out: Out, app: App, head: Head, mut answer: Answer) {
     let mut events = Events { out, number: 0, done: Vec::new(), open: None };
-    events.send("response.created", json!({"response": head.object("in_progress", json!([]), None)})).await;
-    events
-        .send("response.in_progress", json!({"response": head.object("in_progress", json!([]), None)}))
-        .await;
+    events.send("response.created", json!({"response": head.object("in_progress", &[], None)})).await;
+    events.send("response.in_progress", json!({"response": head.object("in_progress", &[], None)})).await;
     let mut whole = Whole {
         text: String::new(),
         reasoning: String::new(),
@@ -54,7 +52,7 @@ pub(super) async fn stream(out: Out, app: App, head: Head, mut answer: Answer) {
     events.close().await;
     let kind = if whole.finish == Finish::Length { "response.incomplete" } else { "response.completed" };
     let done = std::mem::take(&mut events.done);
-    let response = finished(&app, head, &whole, done);
+    let response = finished(&app, head, &whole, &done);
     events.send(kind, json!({"response": response})).await;
 }
 
@@ -69,7 +67,7 @@ impl Events {
     }
 
     async fn failed(&mut self, head: &Head, refusal: &Refusal) {
-        let mut response = head.object("failed", json!([]), None);
+        let mut response = head.object("failed", &[], None);
         let told = error(refusal);
         response["error"] = json!({"code": "server_error", "message": told["message"]});
         self.send("response.failed", json!({"response": response})).await;
