@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 CHAT = "/v1/chat/completions"
-BODIES = {CHAT: {"max_tokens": 4}, "/v1/messages": {"max_tokens": 4}, "/api/chat": {"stream": False}}
+BODIES = {CHAT: {"max_tokens": 4, "temperature": 0}, "/v1/messages": {"max_tokens": 4}, "/api/chat": {"stream": False}}
 
 
 def body(model, path=CHAT, **extra):
