@@ -126,7 +126,7 @@ def main():
     model.load_state_dict(saved["model"])
     path = args.out / f"{args.name}.gguf"
     write(model, args.work / "corpus" / "tokenizer.json", path, {
-        "type": "model", "name": "TurboSpark demo", "size_label": "32x0.6M", "license": "apache-2.0",
+        "type": "model", "name": "TurboSpark demo", "size_label": "32x0.6M", "license": "MIT OR Apache-2.0",
         "description": "A small Mixture of Experts that tells short English stories, trained for TurboSpark"})
     size = path.stat().st_size
     print(f"{path}: {size} bytes", flush=True)

@@ -3,7 +3,7 @@
 //! Invariant: parsing touches nothing outside, and a combination of flags in which one could not take effect is refused
 //! here or, where the model decides, by the command that finds out.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
@@ -27,7 +27,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Answer one prompt; the text alone goes to standard output
     Run(RunArgs),
-    /// Talk with a model
+    /// Talk with a model; without MODEL with the one that comes with the program
     Chat(ChatArgs),
     /// Answer over HTTP, as OpenAI, Anthropic and Ollama do
     Serve(crate::args_serve::ServeArgs),
@@ -86,8 +86,10 @@ pub(crate) enum TraceCommand {
 /// The model and how it is opened.
 #[derive(Args, Debug)]
 pub(crate) struct ModelArgs {
-    /// GGUF file, or any file of a split set
-    pub(crate) model: PathBuf,
+    /// GGUF file, any file of a split set, or `demo`: the small model that comes with the program
+    // Commands that have a default take the requirement away.
+    #[arg(required = true)]
+    pub(crate) model: Option<PathBuf>,
     /// Threads that compute; default: the physical cores this process may use
     #[arg(short, long, value_name = "N", value_parser = threads, allow_negative_numbers = true)]
     pub(crate) threads: Option<usize>,
@@ -107,6 +109,11 @@ pub(crate) struct ModelArgs {
 }
 
 impl ModelArgs {
+    /// The model that was named, or else the one that comes with the program.
+    pub(crate) fn name(&self) -> &Path {
+        self.model.as_deref().unwrap_or(Path::new(turbospark_hub::DEMO))
+    }
+
     pub(crate) fn options(&self, context: Option<usize>) -> EngineOptions {
         EngineOptions {
             threads: self.threads,
@@ -296,6 +303,7 @@ pub(crate) struct TracePlotArgs {
 }
 
 #[derive(Args, Debug)]
+#[command(mut_arg("model", |model| model.required(false)))]
 pub(crate) struct ChatArgs {
     #[command(flatten)]
     pub(crate) model: ModelArgs,
@@ -312,7 +320,7 @@ pub(crate) struct ChatArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct InspectArgs {
-    /// GGUF file, or any file of a split set
+    /// GGUF file, any file of a split set, or `demo`: the small model that comes with the program
     pub(crate) model: PathBuf,
     /// List every tensor
     #[arg(long)]
@@ -324,7 +332,7 @@ pub(crate) struct InspectArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct PlanArgs {
-    /// GGUF file, or any file of a split set
+    /// GGUF file, any file of a split set, or `demo`: the small model that comes with the program
     pub(crate) model: PathBuf,
     /// Memory of the whole process, as 4GiB, 512M or 4096MB; default: what the machine and the process's limits leave
     #[arg(short, long, value_name = "SIZE", value_parser = size::parse, allow_negative_numbers = true)]

@@ -12,8 +12,9 @@ use crate::size;
 
 #[derive(Args, Debug)]
 pub(crate) struct ServeArgs {
-    /// GGUF files that clients may ask for, each as PATH or NAME=PATH; the first is the default
-    #[arg(required = true, value_name = "MODEL")]
+    /// GGUF files that clients may ask for, each as PATH or NAME=PATH, or `demo`; the first is the default. Without any it is `demo`, the
+    /// small model that comes with the program
+    #[arg(value_name = "MODEL")]
     pub(crate) models: Vec<String>,
     /// Address to listen on; others than those of this machine alone need a key
     #[arg(long, value_name = "IP", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]

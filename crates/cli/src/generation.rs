@@ -13,13 +13,15 @@ use turbospark_text::{ChatTemplate, Message, Specials};
 use crate::args::{GenerationArgs, ModelArgs};
 use crate::failure::Usage;
 use crate::memory;
+use crate::models;
 use crate::output;
 use crate::progress::Progress;
 
 /// Opens the model with room for `context` positions; without it, for as many as it was trained for.
 pub(crate) fn open(args: &ModelArgs, context: Option<usize>) -> Result<Engine> {
-    let path = args.model.display().to_string();
-    let engine = Engine::open(&args.model, args.options(context)).map_err(|e| {
+    let file = models::find(args.name())?;
+    let path = file.display().to_string();
+    let engine = Engine::open(&file, args.options(context)).map_err(|e| {
         if matches!(e, EngineError::BadContext { .. }) {
             return Usage(e.to_string()).into();
         }

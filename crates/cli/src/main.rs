@@ -13,6 +13,7 @@ mod failure;
 mod generation;
 mod interrupt;
 mod memory;
+mod models;
 mod output;
 mod progress;
 mod size;

@@ -7,8 +7,13 @@ mod bad_input;
 mod budget;
 #[path = "cli/chat.rs"]
 mod chat;
+#[cfg(feature = "demo")]
+#[path = "cli/demo.rs"]
+mod demo;
 #[path = "cli/evaluate.rs"]
 mod evaluate;
+#[path = "cli/faults.rs"]
+mod faults;
 #[path = "cli/inspect_bench.rs"]
 mod inspect_bench;
 #[path = "cli/larger.rs"]

@@ -34,6 +34,8 @@ pub struct EngineOptions {
     pub context: Option<usize>,
     /// Number format of the KV cache.
     pub kv: KvKind,
+    /// Bytes that the caches of all sequences may take together, for callers with many; default: what one of the whole context takes.
+    pub kv_bytes: Option<u64>,
     /// Prompt rows fed at a time; default: as the plan says.
     pub prefill_chunk: Option<usize>,
     /// Bytes that the whole process may take; default: what the machine and its control groups have free. Experts that don't
@@ -69,6 +71,7 @@ struct Shared {
     context: usize,
     chunk: usize,
     kv: KvKind,
+    kv_bytes: Option<u64>,
     streaming: Option<Streaming>,
     /// For passes that nobody stops.
     never: CancelFlag,
@@ -218,6 +221,7 @@ impl Engine {
             context,
             chunk: options.prefill_chunk.unwrap_or(chunk).max(1),
             kv: options.kv,
+            kv_bytes: options.kv_bytes,
             streaming,
             plan,
             never: CancelFlag::new(),
@@ -258,6 +262,11 @@ impl Engine {
     /// Whether each layer keeps all positions, so that a sequence can be cut anywhere.
     pub(crate) fn keeps_all_positions(&self) -> bool {
         CpuCache::checkpoint_bytes_for(self.spec(), self.shared.kv, 1, 1) == 0
+    }
+
+    /// Bytes that the plan has for the caches of all sequences: at least what one of the whole context takes.
+    pub fn kv_budget(&self) -> u64 {
+        self.kv_bytes(self.context()).max(self.shared.kv_bytes.unwrap_or(0))
     }
 
     /// Sets who is told of each layer's routing, as for a trace; gives back who was told before.

@@ -7,7 +7,7 @@ use turbospark_experts::plan::{Batch, ExpertNeeds, LayerNeeds, Needs, RESIDENT_R
 use turbospark_experts::read::Window;
 use turbospark_experts::{ExpertLayout, LayerExperts, LayerRuns};
 use turbospark_format::{Array, Gguf, Metadata, Value};
-use turbospark_kernels::{KvKind, default_threads};
+use turbospark_kernels::default_threads;
 use turbospark_model::{FeedForward, ModelSpec, Role};
 
 use crate::device::{CpuCache, is_vector, scratch_bytes, vector_bytes};
@@ -70,7 +70,7 @@ pub fn needs(spec: &ModelSpec, gguf: &Gguf, options: &EngineOptions) -> Result<N
         overhead: PROGRAM + THREAD * (threads as u64 + 1) + sampling + borders,
         read_buffers: READ_BUFFERS + touched,
         batches: batch_sizes(context)
-            .map(|rows| batch(spec, gguf, options.kv, context, rows, threads))
+            .map(|rows| batch(spec, gguf, options, context, rows, threads))
             .collect(),
         layers,
         slot,
@@ -85,13 +85,24 @@ fn batch_sizes(context: usize) -> impl Iterator<Item = usize> {
     std::iter::successors(Some(LEAST_ROWS), step).take_while(move |&rows| rows <= most.max(LEAST_ROWS))
 }
 
-fn batch(spec: &ModelSpec, gguf: &Gguf, kind: KvKind, context: usize, rows: usize, threads: usize) -> Batch {
+fn batch(
+    spec: &ModelSpec,
+    gguf: &Gguf,
+    options: &EngineOptions,
+    context: usize,
+    rows: usize,
+    threads: usize,
+) -> Batch {
+    let kind = options.kv;
     let rows_fed = rows.min(context);
     let kv = CpuCache::bytes_for(spec, kind, context, rows_fed)
         + CpuCache::checkpoint_bytes_for(spec, kind, context, rows_fed);
     // Each page is a block of its own, at least one a layer.
     let blocks = (context as u64 / 64 + 2) * spec.layers.len() as u64;
-    let kv = kv + blocks * BLOCK_SLACK.min(kv / blocks.max(1));
+    let slack = blocks * BLOCK_SLACK.min(kv / blocks.max(1));
+    // Many sequences share what was asked for, in pages of the same size.
+    let all = kv.max(options.kv_bytes.unwrap_or(0));
+    let kv = all.saturating_add((all as f64 * slack as f64 / kv.max(1) as f64).ceil() as u64);
     let activations = buffer_bytes(spec, rows_fed) + scratch_bytes(spec, gguf, rows_fed, threads);
     Batch { rows, kv, activations }
 }
@@ -228,6 +239,7 @@ mod tests {
     use std::path::PathBuf;
     use turbospark_experts::plan::plan;
     use turbospark_experts::read::BLOCK;
+    use turbospark_kernels::KvKind;
 
     fn fixtures() -> Vec<PathBuf> {
         let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../testdata/oracle");
@@ -311,6 +323,11 @@ mod tests {
         assert!(kv(512, KvKind::F16) < kv(4096, KvKind::F16) && kv(512, KvKind::F16) < kv(512, KvKind::F32));
         let none = EngineOptions { context: Some(0), ..EngineOptions::default() };
         assert!(matches!(needs(&spec, &gguf, &none), Err(EngineError::BadContext { .. })));
+        let shared = |kv_bytes| {
+            let options = EngineOptions { context: Some(512), kv_bytes, ..EngineOptions::default() };
+            needs(&spec, &gguf, &options).unwrap().batches[0].kv
+        };
+        assert!(shared(Some(1)) == shared(None) && shared(Some(1 << 30)) > 1 << 30);
     }
 
     #[test]

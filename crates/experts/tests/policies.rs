@@ -1,5 +1,7 @@
 //! Cache policies: what each is known for, and how near the default comes to the optimum.
 
+use std::path::Path;
+
 use turbospark_experts::trace::{MadeUp, Trace, TraceHeader, TraceLayer, generate, replay, replay_optimal};
 use turbospark_experts::{CacheCore, Counts, Key, Phase, PolicyKind, RouteBatch, WINDOW};
 
@@ -77,26 +79,39 @@ fn no_policy_beats_the_optimum_and_all_agree_where_everything_fits() {
     }
 }
 
+/// Asserts that of all policies that know no future the default hits most when decoding, or nine tenths of what the optimum does.
+fn assert_default_is_good(name: &str, trace: &Trace) {
+    let all = trace.header().n_experts();
+    for slots in [all / 4, all / 2] {
+        let hits = |kind| replay(trace, kind, slots).unwrap().decode.counts.hits;
+        let default = hits(PolicyKind::default());
+        let published = PolicyKind::ALL.into_iter().filter(|&kind| kind != PolicyKind::default());
+        let best = published.map(hits).max().unwrap();
+        let optimum = replay_optimal(trace, slots).unwrap().decode.counts.hits;
+        assert!(
+            default >= best || default * 10 >= optimum * 9,
+            "{name}, {slots} slots: {default}, the best other {best}, the optimum {optimum}"
+        );
+    }
+}
+
 #[test]
 fn the_default_is_near_the_optimum_or_better_than_every_published_policy() {
     let base = MadeUp { turns: 2, ..MadeUp::sixteen_by_sixty_four() };
     let steady = MadeUp { drift: 0.0, repeat: 0.0, zipf: 1.0, ..base.clone() };
     let moving = MadeUp { drift: 0.5, repeat: 0.4, ..base.clone() };
     for (name, made_up) in [("base", base), ("steady", steady), ("moving", moving)] {
-        let trace = generate(&made_up).unwrap();
-        let all = trace.header().n_experts();
-        for slots in [all / 4, all / 2] {
-            let hits = |kind| replay(&trace, kind, slots).unwrap().decode.counts.hits;
-            let default = hits(PolicyKind::default());
-            let published = PolicyKind::ALL.into_iter().filter(|&kind| kind != PolicyKind::default());
-            let best = published.map(hits).max().unwrap();
-            let optimum = replay_optimal(&trace, slots).unwrap().decode.counts.hits;
-            assert!(
-                default >= best || default * 10 >= optimum * 9,
-                "{name}, {slots} slots: {default}, the best other {best}, the optimum {optimum}"
-            );
-        }
+        assert_default_is_good(name, &generate(&made_up).unwrap());
     }
+}
+
+#[test]
+fn the_default_is_as_good_with_a_trained_router() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/traces/demo-stories.trace");
+    let trace = Trace::open(&path).unwrap();
+    let tokens = trace.batches().filter(|b| b.phase == Phase::Decode && b.layer == 0).count();
+    assert!(tokens > 2000 && trace.header().n_experts() == 8 * 32, "{tokens} tokens");
+    assert_default_is_good("stories", &trace);
 }
 
 fn line(n_experts: u32) -> TraceHeader {

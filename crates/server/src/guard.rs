@@ -65,6 +65,10 @@ pub(crate) async fn guard(
         let path = path.chars().take(200).collect::<String>();
         tracing::info!(%method, path, status, seconds, "request");
     });
+    if path.starts_with("/v1/messages") {
+        // Anthropic's own name of it.
+        response.headers_mut().insert("request-id", id.clone());
+    }
     response.headers_mut().insert(REQUEST_ID, id);
     if let Some(origin) = &guard.cors {
         response.headers_mut().insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
@@ -78,7 +82,7 @@ async fn passed(guard: &Guard, request: Request, next: Next) -> Result<Response,
         return Ok(preflight());
     }
     let path = request.uri().path();
-    let open = matches!(path, "/health" | "/ready");
+    let open = matches!(path, "/" | "/health" | "/ready") || path.starts_with("/page/");
     if !open {
         check_key(&guard.keys, request.headers())?;
     }

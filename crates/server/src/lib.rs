@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod answer;
+mod anthropic;
 mod app;
 mod ask;
 mod exposition;
@@ -19,9 +20,12 @@ pub mod ids;
 mod metrics;
 mod model;
 mod models;
+mod ollama;
 pub mod openai;
 mod operation;
+pub mod page;
 mod refusal;
+mod required;
 mod server;
 mod shape;
 pub mod stream;

@@ -30,7 +30,7 @@ use crate::guard::{Guard, Peer, guard};
 use crate::model::blocking;
 use crate::models::{ModelSource, Models};
 use crate::timed::Timed;
-use crate::{Refusal, openai, operation, shape};
+use crate::{Refusal, anthropic, ollama, openai, operation, page, shape};
 
 /// How a server is started.
 #[derive(Debug, Clone)]
@@ -203,6 +203,9 @@ fn router() -> Router<App> {
     Router::new()
         .merge(operation::router())
         .merge(openai::router())
+        .merge(anthropic::router())
+        .merge(ollama::router())
+        .merge(page::router())
         .fallback(any(nowhere))
         .method_not_allowed_fallback(wrong_method)
 }

@@ -3,11 +3,16 @@
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
 
-use crate::{Refusal, openai};
+use crate::{Refusal, anthropic, ollama, openai};
 
 /// A refusal in the form that clients of `path` read.
-pub(crate) fn refuse(_path: &str, refusal: &Refusal) -> Response {
-    with_retry(openai::refuse(refusal), refusal)
+pub(crate) fn refuse(path: &str, refusal: &Refusal) -> Response {
+    let refuse = match path {
+        _ if path.starts_with("/v1/messages") => anthropic::refuse,
+        _ if path.starts_with("/api/") => ollama::refuse,
+        _ => openai::refuse,
+    };
+    with_retry(refuse(refusal), refusal)
 }
 
 /// Adds `Retry-After` where waiting helps.

@@ -149,7 +149,7 @@ pub(crate) fn bench(args: &BenchArgs) -> Result<()> {
     }
     bar.finish();
     let report = Report {
-        model: args.model.model.display().to_string(),
+        model: args.model.name().display().to_string(),
         architecture: engine.spec().architecture.clone(),
         threads: engine.threads(),
         kv: args.model.kv.name(),

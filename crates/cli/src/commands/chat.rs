@@ -15,7 +15,7 @@ use turbospark_text::{ChatTemplate, Message};
 
 use crate::args::ChatArgs;
 use crate::failure::Usage;
-use crate::{environment, generation, interrupt, output};
+use crate::{environment, generation, interrupt, models, output};
 
 /// Lines that the history keeps.
 const HISTORY: usize = 1000;
@@ -30,6 +30,9 @@ Ctrl-C stops the answer. A line that ends with \\ goes on in the next.";
 
 pub(crate) fn chat(args: &ChatArgs) -> Result<()> {
     let cancel = interrupt::flag()?;
+    if args.model.model.is_none() {
+        models::unnamed()?;
+    }
     let engine = generation::open(&args.model, args.generation.context)?;
     let Some(template) = generation::template(&engine)? else {
         let why = "this model has no chat template, so it can't chat: use `turbospark run --raw`";
@@ -46,7 +49,7 @@ pub(crate) fn chat(args: &ChatArgs) -> Result<()> {
     };
     let mut lines = Lines::open()?;
     if lines.interactive() {
-        output::note(&format!("{} — /help for help, Ctrl-D to leave", args.model.model.display()));
+        output::note(&format!("{} — /help for help, Ctrl-D to leave", args.model.name().display()));
     }
     while let Some(line) = lines.next()? {
         chat.cancel.reset();

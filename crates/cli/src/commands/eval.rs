@@ -12,6 +12,7 @@ use turbospark_format::{SafeTensors, write_safetensors};
 use crate::args::{DivergenceArgs, EvalCommand, LogitsArgs, PerplexityArgs};
 use crate::failure::Usage;
 use crate::generation::open;
+use crate::models;
 use crate::output;
 use crate::progress::Progress;
 
@@ -93,7 +94,7 @@ fn measure_divergence(args: &DivergenceArgs) -> Result<()> {
         divergence(&model, &tokens, &Reference::Saved(&file), at)?
     } else {
         let options = args.model.options(Some(tokens.len()));
-        let other = Engine::open(&args.against, options)
+        let other = Engine::open(&models::find(&args.against)?, options)
             .with_context(|| format!("cannot open the reference {}", args.against.display()))?;
         divergence(&model, &tokens, &Reference::Model(&other), at)?
     };

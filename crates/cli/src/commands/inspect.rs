@@ -10,6 +10,7 @@ use turbospark_model::{ModelError, ModelSpec};
 
 use crate::args::InspectArgs;
 use crate::describe;
+use crate::models;
 use crate::output::{self, bytes, count};
 
 /// Elements of a metadata array that are shown to people.
@@ -18,7 +19,7 @@ const SHOWN: usize = 4;
 const SHOWN_TEXT: usize = 100;
 
 pub(crate) fn inspect(args: &InspectArgs) -> Result<()> {
-    let gguf = Gguf::open(&args.model)?;
+    let gguf = Gguf::open(models::find(&args.model)?)?;
     let spec = ModelSpec::from_gguf(&gguf);
     if args.json {
         output::json(&as_json(&gguf, &spec))?;

@@ -11,6 +11,7 @@ use turbospark_format::Gguf;
 use turbospark_model::ModelSpec;
 
 use crate::args::PlanArgs;
+use crate::models;
 use crate::output::{self, bytes, count};
 use crate::size::mib;
 
@@ -18,7 +19,7 @@ use crate::size::mib;
 const HIT_RATES: [f64; 4] = [0.0, 0.25, 0.5, 0.75];
 
 pub(crate) fn plan(args: &PlanArgs) -> Result<()> {
-    let gguf = Gguf::open(&args.model)?;
+    let gguf = Gguf::open(models::find(&args.model)?)?;
     let spec = ModelSpec::from_gguf(&gguf)?;
     let options = EngineOptions {
         context: args.context,

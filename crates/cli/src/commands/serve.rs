@@ -13,7 +13,7 @@ use turbospark_server::{ModelSource, Server, ServerError, ServerOptions};
 
 use crate::args_serve::ServeArgs;
 use crate::failure::Usage;
-use crate::output;
+use crate::{models, output};
 
 pub(crate) fn serve(args: &ServeArgs) -> Result<()> {
     let options = options(args)?;
@@ -51,7 +51,7 @@ fn options(args: &ServeArgs) -> Result<ServerOptions> {
         }
     }
     Ok(ServerOptions {
-        models: args.models.iter().map(|m| ModelSource::parse(m)).collect(),
+        models: sources(&args.models)?,
         engine: EngineOptions {
             threads: args.threads,
             kv: args.kv.into(),
@@ -78,6 +78,18 @@ fn options(args: &ServeArgs) -> Result<ServerOptions> {
         grace: Duration::from_secs(args.grace),
         preload: !args.lazy,
     })
+}
+
+/// The models to serve, each with its file.
+fn sources(named: &[String]) -> Result<Vec<ModelSource>> {
+    let mut sources: Vec<ModelSource> = named.iter().map(|m| ModelSource::parse(m)).collect();
+    if sources.is_empty() {
+        sources.push(ModelSource::parse(models::unnamed()?));
+    }
+    for source in &mut sources {
+        source.path = models::find(&source.path)?;
+    }
+    Ok(sources)
 }
 
 /// Ends at the first Ctrl-C or SIGTERM; a second one ends the program.

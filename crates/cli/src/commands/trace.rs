@@ -52,7 +52,7 @@ fn record(args: &TraceRecordArgs, started: Instant) -> Result<()> {
     let ran = run::run_with(&args.run, started, |engine| {
         let header = header(engine);
         if header.n_experts() == 0 {
-            let path = args.run.model.model.display();
+            let path = args.run.model.name().display();
             return Err(anyhow!("{path} has no routed experts, so there is nothing to record"));
         }
         *recorder.lock().unwrap_or_else(PoisonError::into_inner) = Some(Recorder::create(&args.out, header)?);

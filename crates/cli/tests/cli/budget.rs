@@ -6,6 +6,7 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use turbospark_format::{BlockType, GgufWriter};
@@ -152,7 +153,9 @@ impl Group {
         let root = Path::new("/sys/fs/cgroup");
         let second = !root.join("memory").is_dir();
         let parent = if second { root.to_owned() } else { root.join("memory") };
-        let path = parent.join(format!("turbospark-test-{}", std::process::id()));
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let path = parent.join(format!("turbospark-test-{}-{number}", std::process::id()));
         let made = || {
             if second {
                 fs::write(root.join("cgroup.subtree_control"), "+memory")?;
@@ -291,7 +294,7 @@ fn a_file_system_without_direct_reads_is_read_buffered_and_that_is_said() {
 }
 
 /// A long generation that streams, after its first text.
-fn running(path: &Path) -> Child {
+pub(crate) fn running(path: &Path) -> Child {
     let memory = memory();
     let mut child = command(&generate(path, "500", &["--memory", &memory]))
         .stdout(Stdio::piped())

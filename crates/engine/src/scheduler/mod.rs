@@ -60,8 +60,8 @@ pub struct SchedulerOptions {
     pub prompt_rows_per_step: usize,
     /// Bytes of the prefixes that are kept for later prompts, within `kv_bytes`; 0 keeps none.
     pub prefix_bytes: u64,
-    /// Bytes that the KV caches of running requests and kept prefixes may take together; default: what one sequence of the whole
-    /// context takes, as the memory plan has it.
+    /// Bytes that the KV caches of running requests and kept prefixes may take together; default: what the memory plan has for them
+    /// ([`Engine::kv_budget`]).
     pub kv_bytes: Option<u64>,
 }
 
@@ -136,7 +136,7 @@ impl Scheduler {
     pub fn start(engine: Engine, options: SchedulerOptions) -> Result<Scheduler, EngineError> {
         engine.tokenizer()?;
         let shared = Arc::new(Shared {
-            kv_bytes: options.kv_bytes.unwrap_or_else(|| engine.kv_bytes(engine.context())),
+            kv_bytes: options.kv_bytes.unwrap_or_else(|| engine.kv_budget()),
             engine,
             options,
             inbox: Mutex::new(Inbox { queue: FairQueue::new(), closed: false }),

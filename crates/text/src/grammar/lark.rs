@@ -18,8 +18,9 @@ const WITHOUT: char = '\u{4}';
 const WITH_TOKEN: char = '\u{5}';
 const WITHOUT_TOKEN: char = '\u{6}';
 
-/// White space between the parts of JSON: enough to indent, and an end.
-const WHITE_SPACE: &str = r"[\x20\x0A\x0D\x09]{1,40}";
+/// White space between the parts of JSON, as printers write it: a space, or a line and its indentation. With more freedom small models
+/// fill their answer with it.
+const WHITE_SPACE: &str = r"(\x20|\x0A(\x20{0,16}|\x09{0,8}))";
 
 /// Any text.
 const ANY: &str = r"/(.|\n)*/";
