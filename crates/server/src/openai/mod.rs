@@ -50,6 +50,7 @@ pub(crate) fn error(refusal: &Refusal) -> Value {
         }
         Refusal::Bad { .. } | Refusal::TooLarge(_) => ("invalid_request_error", None),
         Refusal::Key(_) => ("authentication_error", Some("invalid_api_key")),
+        Refusal::Forbidden(_) => ("invalid_request_error", Some("forbidden")),
         Refusal::NotFound(_) => ("invalid_request_error", Some("not_found")),
         Refusal::Busy { .. } => ("rate_limit_error", Some("queue_full")),
         Refusal::Unavailable(_) => ("server_error", Some("unavailable")),
