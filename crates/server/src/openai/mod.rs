@@ -63,6 +63,11 @@ pub(crate) fn error(refusal: &Refusal) -> Value {
     json!({"message": refusal.to_string(), "type": kind, "param": param, "code": code})
 }
 
+/// Why an answer has no end of its own.
+fn cut_off() -> Refusal {
+    Refusal::Unavailable("the server ended this answer: it is shutting down".to_owned())
+}
+
 /// A handler's result as a response.
 fn respond(result: Result<Response, Refusal>) -> Response {
     result.unwrap_or_else(|refusal| crate::shape::refuse("/v1/", &refusal))

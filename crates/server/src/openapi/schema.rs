@@ -64,12 +64,16 @@ pub(super) fn seed() -> Value {
 }
 
 pub(super) fn list(items: Value) -> Value {
-    json!({"type": "array", "items": items})
+    let mut list = json!({"type": "array"});
+    list["items"] = items;
+    list
 }
 
 /// A list that has at least one item.
 pub(super) fn some(items: Value) -> Value {
-    json!({"type": "array", "items": items, "minItems": 1})
+    let mut list = list(items);
+    list["minItems"] = 1.into();
+    list
 }
 
 /// One of these words.
@@ -84,7 +88,9 @@ pub(super) fn only(value: impl Into<Value>) -> Value {
 
 /// Any of these.
 pub(super) fn either<const N: usize>(kinds: [Value; N]) -> Value {
-    json!({"anyOf": kinds.to_vec()})
+    let mut any = json!({});
+    any["anyOf"] = kinds.into_iter().collect();
+    any
 }
 
 /// Up to 16 texts that end an answer, or one.

@@ -57,6 +57,11 @@ impl Running {
         Running { address: told.recv().unwrap(), stop: Some(stop), thread: Some(thread) }
     }
 
+    /// Lets it end, as a signal does.
+    pub(crate) fn end(&mut self) {
+        drop(self.stop.take());
+    }
+
     /// Sends a request as it stands and reads until the server closes.
     pub(crate) fn raw(&self, request: &[u8]) -> Response {
         let mut stream = self.connect();
