@@ -28,7 +28,7 @@ pub(crate) struct ServeArgs {
     /// File with keys, one a line
     #[arg(long, value_name = "FILE")]
     pub(crate) api_key_file: Option<PathBuf>,
-    /// Listen on any address without a key
+    /// Listen on any address without a key, and answer to any name
     #[arg(long, conflicts_with_all = ["api_key", "api_key_file"])]
     pub(crate) no_key: bool,
     /// Let web pages of this origin use the server; `*`: all

@@ -21,7 +21,7 @@ use subtle::ConstantTimeEq;
 use tracing::Instrument;
 
 use crate::app::{App, Client};
-use crate::{Refusal, ids, shape};
+use crate::{Refusal, ids, openapi, origin, shape};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -36,6 +36,8 @@ pub(crate) struct Guard {
     pub(crate) keys: Arc<Vec<String>>,
     /// The origin whose pages may read answers; `*` is all.
     pub(crate) cors: Option<HeaderValue>,
+    /// Whether only this machine, without a key, is let in: pages of other sites have to be kept out.
+    pub(crate) local: bool,
     /// Bytes of a body.
     pub(crate) max_body: usize,
     /// Time to send it.
@@ -78,11 +80,14 @@ pub(crate) async fn guard(
 }
 
 async fn passed(guard: &Guard, request: Request, next: Next) -> Result<Response, Refusal> {
+    if guard.local {
+        origin::check(request.uri(), request.headers(), guard.cors.as_ref())?;
+    }
     if request.method() == Method::OPTIONS && guard.cors.is_some() {
         return Ok(preflight());
     }
     let path = request.uri().path();
-    let open = matches!(path, "/" | "/health" | "/ready") || path.starts_with("/page/");
+    let open = matches!(path, "/" | "/health" | "/ready" | openapi::PATH) || path.starts_with("/page/");
     if !open {
         check_key(&guard.keys, request.headers())?;
     }

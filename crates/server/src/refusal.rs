@@ -16,6 +16,9 @@ pub enum Refusal {
     /// No key, or a wrong one.
     #[error("this server asks for an API key, and {0}")]
     Key(&'static str),
+    /// A request that may be another site's doing.
+    #[error("{0}")]
+    Forbidden(String),
     /// There is no such model or stored response.
     #[error("{0}")]
     NotFound(String),
@@ -47,6 +50,7 @@ impl Refusal {
         match self {
             Refusal::Bad { .. } => 400,
             Refusal::Key(_) => 401,
+            Refusal::Forbidden(_) => 403,
             Refusal::NotFound(_) => 404,
             Refusal::TooLarge(_) => 413,
             Refusal::Busy { .. } => 429,

@@ -30,7 +30,7 @@ use crate::guard::{Guard, Peer, guard};
 use crate::model::blocking;
 use crate::models::{ModelSource, Models};
 use crate::timed::Timed;
-use crate::{Refusal, anthropic, ollama, openai, operation, page, shape};
+use crate::{Refusal, anthropic, ollama, openai, openapi, operation, page, shape};
 
 /// How a server is started.
 #[derive(Debug, Clone)]
@@ -143,6 +143,7 @@ impl Server {
         let guarding = Guard {
             keys: Arc::new(options.keys.clone()),
             cors: cors.transpose()?,
+            local: ip.is_loopback() && options.keys.is_empty() && !options.no_key,
             max_body: options.max_body,
             body_time: options.idle_timeout,
         };
@@ -198,16 +199,19 @@ impl Server {
     }
 }
 
-/// All endpoints.
-fn router() -> Router<App> {
+/// The endpoints for programs.
+pub(crate) fn api() -> Router<App> {
     Router::new()
         .merge(operation::router())
+        .merge(openapi::router())
         .merge(openai::router())
         .merge(anthropic::router())
         .merge(ollama::router())
-        .merge(page::router())
-        .fallback(any(nowhere))
-        .method_not_allowed_fallback(wrong_method)
+}
+
+/// All endpoints.
+fn router() -> Router<App> {
+    api().merge(page::router()).fallback(any(nowhere)).method_not_allowed_fallback(wrong_method)
 }
 
 async fn nowhere(request: Request) -> axum::response::Response {

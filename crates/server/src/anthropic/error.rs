@@ -9,6 +9,7 @@ fn kind(refusal: &Refusal) -> &'static str {
     match refusal {
         Refusal::Bad { .. } => "invalid_request_error",
         Refusal::Key(_) => "authentication_error",
+        Refusal::Forbidden(_) => "permission_error",
         Refusal::NotFound(_) => "not_found_error",
         Refusal::TooLarge(_) => "request_too_large",
         Refusal::Busy { .. } => "rate_limit_error",

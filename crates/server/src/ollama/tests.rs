@@ -195,7 +195,8 @@ fn ending() -> Value {
 }
 
 fn merged(mut a: Value, b: Value) -> Value {
-    a.as_object_mut().unwrap().extend(b.as_object().unwrap().clone());
+    let (Some(fields), Value::Object(more)) = (a.as_object_mut(), b) else { panic!("no objects") };
+    fields.extend(more);
     a
 }
 

@@ -12,7 +12,7 @@ use turbospark_text::Message;
 
 use super::sampling::{self, MOST_ANSWERS, MOST_STOPS, Tools};
 use super::usage::{chat_logprobs, finish_reason, usage};
-use super::{error, messages, respond};
+use super::{cut_off, error, messages, respond};
 use crate::app::Client;
 use crate::stream::{Out, written};
 use crate::{Answer, App, Ask, Fields, Finish, Part, Prompt, Refusal, TokenInfo, Usage, ids};
@@ -172,7 +172,7 @@ impl Whole {
             whole.take(part)?;
         }
         if whole.finish == Finish::Cancelled {
-            return Err(Refusal::Unavailable("the server ended this answer: it is shutting down".to_owned()));
+            return Err(cut_off());
         }
         Ok(whole)
     }
@@ -286,9 +286,7 @@ async fn stream(out: Out, head: Head, answers: Vec<Answer>, include_usage: bool)
             Part::Finished { finish, usage } => {
                 counts[i] = usage;
                 if finish == Finish::Cancelled {
-                    let refusal =
-                        Refusal::Unavailable("the server ended this answer: it is shutting down".to_owned());
-                    out.data(&json!({"error": error(&refusal)})).await;
+                    out.data(&json!({"error": error(&cut_off())})).await;
                     return;
                 }
                 chunk(i, json!({}), &[], Some(finish_reason(&finish)))

@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 use super::chat::{Head, Whole, harmless, next_of, stream_options};
 use super::sampling::{self, MOST_ANSWERS, MOST_STOPS};
 use super::usage::{finish_reason, finite, usage};
-use super::{error, respond};
+use super::{cut_off, error, respond};
 use crate::app::Client;
 use crate::stream::{Out, written};
-use crate::{Answer, App, Ask, Fields, Part, Prompt, Refusal, TokenInfo, Usage, ids};
+use crate::{Answer, App, Ask, Fields, Finish, Part, Prompt, Refusal, TokenInfo, Usage, ids};
 
 /// Prompts of one request.
 const MOST_PROMPTS: usize = 64;
@@ -204,6 +204,10 @@ async fn stream(
                 let told = (!tokens.is_empty()).then(|| logprobs(&tokens, offsets[i]));
                 offsets[i] += text.chars().count();
                 out.data(&chunk(i, &text, told, None)).await;
+            }
+            Part::Finished { finish: Finish::Cancelled, .. } => {
+                out.data(&json!({"error": error(&cut_off())})).await;
+                return;
             }
             Part::Finished { finish, usage } => {
                 counts[i] = usage;

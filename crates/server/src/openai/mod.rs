@@ -50,6 +50,7 @@ pub(crate) fn error(refusal: &Refusal) -> Value {
         }
         Refusal::Bad { .. } | Refusal::TooLarge(_) => ("invalid_request_error", None),
         Refusal::Key(_) => ("authentication_error", Some("invalid_api_key")),
+        Refusal::Forbidden(_) => ("invalid_request_error", Some("forbidden")),
         Refusal::NotFound(_) => ("invalid_request_error", Some("not_found")),
         Refusal::Busy { .. } => ("rate_limit_error", Some("queue_full")),
         Refusal::Unavailable(_) => ("server_error", Some("unavailable")),
@@ -60,6 +61,11 @@ pub(crate) fn error(refusal: &Refusal) -> Value {
         _ => None,
     };
     json!({"message": refusal.to_string(), "type": kind, "param": param, "code": code})
+}
+
+/// Why an answer has no end of its own.
+fn cut_off() -> Refusal {
+    Refusal::Unavailable("the server ended this answer: it is shutting down".to_owned())
 }
 
 /// A handler's result as a response.

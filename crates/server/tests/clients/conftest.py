@@ -27,11 +27,11 @@ def free_port():
 class Server:
     """A `turbospark serve` process on a free port."""
 
-    def __init__(self, log, *flags):
+    def __init__(self, log, *flags, context=CONTEXT):
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.log = log
-        command = [BIN, "serve", MODEL_FILE, "--port", str(self.port), "--context", str(CONTEXT), *flags]
+        command = [BIN, "serve", MODEL_FILE, "--port", str(self.port), "--context", str(context), *flags]
         with open(log, "wb") as out:
             self.process = subprocess.Popen([str(part) for part in command], stdout=out, stderr=out)
         self.wait()
@@ -77,8 +77,8 @@ def start(tmp_path_factory):
     """Starts servers with other flags; ends them after the test."""
     running = []
 
-    def one(*flags):
-        server = Server(tmp_path_factory.mktemp("server") / "log", *flags)
+    def one(*flags, context=CONTEXT):
+        server = Server(tmp_path_factory.mktemp("server") / "log", *flags, context=context)
         running.append(server)
         return server
 

@@ -50,7 +50,7 @@ def raw(server, data, seconds=10):
 
 
 def request(body, path=CHAT, headers=b""):
-    head = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
     return head.encode() + headers + b"\r\n" + body
 
 
@@ -102,11 +102,11 @@ def test_a_reader_of_one_byte_a_second_stops_nobody(server, model):
 
 def test_a_body_of_100_mb_is_too_large(server):
     size = 100 << 20
-    head = f"POST {CHAT} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {size}\r\n\r\n"
+    head = f"POST {CHAT} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {size}\r\n\r\n"
     before = server.memory()
     assert b" 413 " in raw(server, head.encode() + b'{"model": "' + b"x" * size).split(b"\r\n")[0]
     assert server.memory() - before < 64 << 20
-    chunked = b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+    chunked = b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
     chunked += (b"100000\r\n" + b"x" * (1 << 20) + b"\r\n") * 100 + b"0\r\n\r\n"
     first = raw(server, chunked).split(b"\r\n")[0]
     assert b" 413 " in first or first == b"", first
@@ -172,7 +172,7 @@ def test_header_bombs_are_refused(server):
     assert raw(server, request(b"{}", headers=many)).split(b" ")[1:2] in ([b"431"], [b"400"], [])
     long = b"X-Long: " + b"y" * (8 << 20) + b"\r\n"
     assert raw(server, request(b"{}", headers=long)).split(b" ")[1:2] in ([b"431"], [b"400"], [])
-    endless = b"GET /" + b"a" * (1 << 20) + b" HTTP/1.1\r\nHost: x\r\n\r\n"
+    endless = b"GET /" + b"a" * (1 << 20) + b" HTTP/1.1\r\nHost: localhost\r\n\r\n"
     assert raw(server, endless).split(b" ")[1:2] in ([b"414"], [b"431"], [b"400"], [])
 
 
@@ -184,7 +184,7 @@ def test_bytes_that_are_no_http_are_refused(server):
 def test_many_silent_connections_stop_nobody(server, model):
     idle = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(200)]
     for s in idle[:100]:
-        s.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\n")
+        s.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\n")
     answers(server, model)
     for s in idle:
         s.close()

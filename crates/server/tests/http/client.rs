@@ -57,6 +57,11 @@ impl Running {
         Running { address: told.recv().unwrap(), stop: Some(stop), thread: Some(thread) }
     }
 
+    /// Lets it end, as a signal does.
+    pub(crate) fn end(&mut self) {
+        drop(self.stop.take());
+    }
+
     /// Sends a request as it stands and reads until the server closes.
     pub(crate) fn raw(&self, request: &[u8]) -> Response {
         let mut stream = self.connect();
@@ -72,7 +77,7 @@ impl Running {
     }
 
     pub(crate) fn get(&self, path: &str) -> Response {
-        self.raw(format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").as_bytes())
+        self.raw(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").as_bytes())
     }
 
     pub(crate) fn post(&self, path: &str, body: &Value) -> Response {
@@ -83,7 +88,7 @@ impl Running {
 /// The bytes of a request.
 pub(crate) fn post(path: &str, headers: &str, body: &[u8]) -> Vec<u8> {
     let head = format!(
-        "POST {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {}\r\n{headers}\r\n",
+        "POST {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {}\r\n{headers}\r\n",
         body.len()
     );
     [head.as_bytes(), body].concat()

@@ -2,5 +2,7 @@
 
 mod answers;
 mod client;
+mod ending;
 mod limits;
+mod models;
 mod openai;

@@ -8,7 +8,8 @@ fn chat(more: Value) -> Value {
     let mut request = json!({
         "model": "m", "temperature": 0, "max_tokens": 24, "messages": [{"role": "user", "content": "Name three colours."}],
     });
-    request.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    let Value::Object(more) = more else { panic!("fields") };
+    request.as_object_mut().unwrap().extend(more);
     request
 }
 

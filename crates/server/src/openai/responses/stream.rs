@@ -5,7 +5,7 @@
 use serde_json::{Value, json};
 
 use super::super::chat::Whole;
-use super::super::error;
+use super::super::{cut_off, error};
 use super::{Head, finished, items};
 use crate::stream::Out;
 use crate::{Answer, App, Finish, Part, Refusal, Usage, ids};
@@ -43,8 +43,7 @@ pub(super) async fn stream(out: Out, app: App, head: Head, mut answer: Answer) {
         }
     }
     if whole.finish == Finish::Cancelled {
-        let refusal = Refusal::Unavailable("the server ended this answer: it is shutting down".to_owned());
-        return events.failed(&head, &refusal).await;
+        return events.failed(&head, &cut_off()).await;
     }
     if whole.text.is_empty() && whole.calls.is_empty() {
         events.part(&Part::Text { text: String::new(), tokens: Vec::new() }).await;
