@@ -48,8 +48,10 @@ fn below_the_floor_the_arithmetic_is_shown() {
     let model = model();
     turbospark(&["plan", arg(&model), "--memory", "1M", "--context", "64"])
         .refused(1, &["1MiB of memory is not enough", "resident weights", "KV cache", "= ", "--memory"]);
-    turbospark(&["plan", arg(&small()), "--memory", "1M"])
-        .refused(1, &["dense model", "streaming its layers from disk is not there yet"]);
+    turbospark(&["plan", arg(&small()), "--memory", "1M"]).refused(
+        1,
+        &["not enough for this model", "resident weights", "= ", "smallest that opens", "--memory"],
+    );
 }
 
 #[test]
