@@ -72,11 +72,15 @@ fn stop_tokens_are_allowed_exactly_where_the_text_may_end() {
 }
 
 #[test]
-fn white_space_in_json_ends() {
+fn white_space_in_json_is_what_printers_write() {
     let c = constraints();
     let g = schema(&json!({"type": "array"}));
-    assert!(accepts(&c, &CONTROL, &g, &format!("[1,{}2]", " ".repeat(40))));
-    assert!(!accepts(&c, &CONTROL, &g, &format!("[1,{}2]", " ".repeat(200))));
+    for fine in ["[1,2]", "[1, 2]", "[\n  1,\n  2\n]", "[\n\t1,\n\t2\n]", "[\n                1\n]"] {
+        assert!(accepts(&c, &CONTROL, &g, fine), "{fine:?}");
+    }
+    for endless in ["[1,  2]", "[1,\n\n2]", "[1,\n                 2]"] {
+        assert!(!accepts(&c, &CONTROL, &g, endless), "{endless:?}");
+    }
 }
 
 #[test]
