@@ -1,6 +1,6 @@
 """A running server for the tests, and clients of it.
 
-TURBOSPARK_TEST_BIN names the program (default target/release/turbospark), TURBOSPARK_TEST_MODEL a model for conversations.
+TURBOSPARK_TEST_BIN names the program (default release/turbospark of cargo's target folder), TURBOSPARK_TEST_MODEL a model for conversations.
 """
 
 import os
@@ -13,7 +13,8 @@ import httpx
 import pytest
 
 ROOT = Path(__file__).resolve().parents[4]
-BIN = Path(os.environ.get("TURBOSPARK_TEST_BIN", ROOT / "target/release/turbospark"))
+TARGET = ROOT / os.environ.get("CARGO_TARGET_DIR", "target")
+BIN = Path(os.environ.get("TURBOSPARK_TEST_BIN", TARGET / "release/turbospark"))
 MODEL_FILE = Path(os.environ.get("TURBOSPARK_TEST_MODEL", ROOT / "models/smollm2-135m-instruct-q4_1.gguf"))
 CONTEXT = 2048
 
