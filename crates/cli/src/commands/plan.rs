@@ -84,9 +84,8 @@ impl Report<'_> {
             let share = 100.0 * *part as f64 / plan.budget.max(1) as f64;
             writeln!(out, "  {name:28} {:>14} {share:>5.1} %", mib(*part))?;
         }
-        if !matches!(plan.placement, Placement::Layers(_)) {
-            writeln!(out, "\nExperts")?;
-        }
+        let streams_layers = matches!(plan.placement, Placement::Layers(_));
+        writeln!(out, "\n{}", if streams_layers { "Layers" } else { "Experts" })?;
         match plan.placement {
             Placement::Dense => writeln!(out, "  none: every weight is used for every token")?,
             Placement::Resident { .. } => writeln!(out, "  all {} stay in memory", count(plan.n_experts()))?,
@@ -137,7 +136,6 @@ impl Report<'_> {
 
     fn layers(&self, out: &mut String, dense: &DensePlan) -> std::fmt::Result {
         let (plan, read) = (self.plan, bytes(dense.read_per_token));
-        writeln!(out, "\nLayers")?;
         writeln!(out, "  the first {} of {} stay in memory", dense.pinned, dense.layers)?;
         writeln!(
             out,

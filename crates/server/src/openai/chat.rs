@@ -38,15 +38,9 @@ async fn answer(app: &App, client: u64, body: &[u8]) -> Result<Response, Refusal
     let chat = read(body)?;
     let mut answers = Vec::with_capacity(chat.n);
     for i in 0..chat.n {
-        let mut ask = chat.ask.clone();
-        ask.sampling.seed = ask.sampling.seed.wrapping_add(i as u64);
-        answers.push(app.answer(&chat.model, ask, client).await?);
+        answers.push(app.answer(&chat.model, choice(&chat.ask, i), client).await?);
     }
-    let head = Head {
-        id: ids::new("chatcmpl-"),
-        created: ids::now(),
-        model: answers.first().map(|a| a.model().to_owned()).unwrap_or_default(),
-    };
+    let head = Head::of(&answers, "chatcmpl-");
     if chat.stream {
         let write = move |out| stream(out, head, answers, chat.include_usage);
         return Ok(written("text/event-stream", write));
@@ -130,12 +124,25 @@ pub(super) fn stream_options(fields: &mut Fields, stream: bool) -> Result<bool, 
 
 /// What all objects of one completion begin with.
 pub(super) struct Head {
-    pub(super) id: String,
-    pub(super) created: u64,
-    pub(super) model: String,
+    id: String,
+    created: u64,
+    model: String,
+}
+
+/// What is asked for choice `i` of `n`: each has a seed of its own.
+pub(super) fn choice(ask: &Ask, i: usize) -> Ask {
+    let mut ask = ask.clone();
+    ask.sampling.seed = ask.sampling.seed.wrapping_add(i as u64);
+    ask
 }
 
 impl Head {
+    /// Of a completion that begins now; its id begins with `prefix`.
+    pub(super) fn of(answers: &[Answer], prefix: &str) -> Head {
+        let model = answers.first().map(|a| a.model().to_owned()).unwrap_or_default();
+        Head { id: ids::new(prefix), created: ids::now(), model }
+    }
+
     pub(super) fn object(&self, kind: &str) -> Value {
         json!({"id": self.id, "object": kind, "created": self.created, "model": self.model})
     }
@@ -159,15 +166,20 @@ pub(super) struct Whole {
 }
 
 impl Whole {
-    pub(super) async fn read(mut answer: Answer) -> Result<Whole, Refusal> {
-        let mut whole = Whole {
+    /// One of which nothing has come: until its end does, it was cut off.
+    pub(super) fn new() -> Whole {
+        Whole {
             text: String::new(),
             reasoning: String::new(),
             calls: Vec::new(),
             tokens: Vec::new(),
             finish: Finish::Cancelled,
             usage: Usage::default(),
-        };
+        }
+    }
+
+    pub(super) async fn read(mut answer: Answer) -> Result<Whole, Refusal> {
+        let mut whole = Whole::new();
         while let Some(part) = answer.next().await {
             whole.take(part)?;
         }

@@ -6,13 +6,13 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::chat::{Head, Whole, harmless, next_of, stream_options};
+use super::chat::{Head, Whole, choice, harmless, next_of, stream_options};
 use super::sampling::{self, MOST_ANSWERS, MOST_STOPS};
 use super::usage::{finish_reason, finite, usage};
 use super::{cut_off, error, respond};
 use crate::app::Client;
 use crate::stream::{Out, written};
-use crate::{Answer, App, Ask, Fields, Finish, Part, Prompt, Refusal, TokenInfo, Usage, ids};
+use crate::{Answer, App, Ask, Fields, Finish, Part, Prompt, Refusal, TokenInfo, Usage};
 
 /// Prompts of one request.
 const MOST_PROMPTS: usize = 64;
@@ -41,9 +41,7 @@ async fn answer(app: &App, client: u64, body: &[u8]) -> Result<Response, Refusal
     let (mut answers, mut echoes) = (Vec::new(), Vec::new());
     for prompt in &asked.prompts {
         for i in 0..asked.n {
-            let mut ask = asked.ask.clone();
-            ask.sampling.seed = ask.sampling.seed.wrapping_add(i as u64);
-            ask.prompt = prompt.clone();
+            let ask = Ask { prompt: prompt.clone(), ..choice(&asked.ask, i) };
             answers.push(app.answer(&asked.model, ask, client).await?);
             echoes.push(match prompt {
                 Prompt::Text(text) if asked.echo => text.clone(),
@@ -51,11 +49,7 @@ async fn answer(app: &App, client: u64, body: &[u8]) -> Result<Response, Refusal
             });
         }
     }
-    let head = Head {
-        id: ids::new("cmpl-"),
-        created: ids::now(),
-        model: answers.first().map(|a| a.model().to_owned()).unwrap_or_default(),
-    };
+    let head = Head::of(&answers, "cmpl-");
     if asked.stream {
         let (n, include) = (asked.n, asked.include_usage);
         return Ok(written("text/event-stream", move |out| stream(out, head, answers, echoes, n, include)));

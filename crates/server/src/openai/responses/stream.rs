@@ -8,7 +8,7 @@ use super::super::chat::Whole;
 use super::super::{cut_off, error};
 use super::{Head, finished, items};
 use crate::stream::Out;
-use crate::{Answer, App, Finish, Part, Refusal, Usage, ids};
+use crate::{Answer, App, Finish, Part, Refusal, ids};
 
 /// The item that is being written.
 enum Open {
@@ -28,14 +28,7 @@ pub(super) async fn stream(out: Out, app: App, head: Head, mut answer: Answer) {
     let mut events = Events { out, number: 0, done: Vec::new(), open: None };
     events.send("response.created", json!({"response": head.object("in_progress", &[], None)})).await;
     events.send("response.in_progress", json!({"response": head.object("in_progress", &[], None)})).await;
-    let mut whole = Whole {
-        text: String::new(),
-        reasoning: String::new(),
-        calls: Vec::new(),
-        tokens: Vec::new(),
-        finish: Finish::Cancelled,
-        usage: Usage::default(),
-    };
+    let mut whole = Whole::new();
     while let Some(part) = answer.next().await {
         events.part(&part).await;
         if let Err(refusal) = whole.take(part) {
